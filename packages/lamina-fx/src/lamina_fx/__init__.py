@@ -1,0 +1,37 @@
+"""The graph layer of Lamina: IR, symbolic sizes, passes, text and JSON formats. Standard library only."""
+
+from __future__ import annotations
+
+from .device import CPU, Device
+from .dtype import *  # noqa: F403
+from .dtype import __all__ as _dtype_all
+from .graph import Graph
+from .interpreter import Interpreter, Resolver
+from .node import Argument, Node, map_arguments
+from .proxy import GraphBuilder, OperatorLike, Proxy
+from .spec import ScalarSpec, Size, Spec, TensorSpec, contiguous_strides
+
+__version__ = "0.1.0.dev0"
+PROVIDES = {"graph": 0, "tensor_abi": 0}
+"""Versions of the interfaces this package owns."""
+
+__all__ = [
+    *_dtype_all,
+    "CPU",
+    "PROVIDES",
+    "Argument",
+    "Device",
+    "Graph",
+    "GraphBuilder",
+    "Interpreter",
+    "Node",
+    "OperatorLike",
+    "Proxy",
+    "Resolver",
+    "ScalarSpec",
+    "Size",
+    "Spec",
+    "TensorSpec",
+    "contiguous_strides",
+    "map_arguments",
+]

@@ -1,0 +1,61 @@
+"""Where a tensor lives.
+
+>>> Device("cuda:1"), Device("cpu")
+(device(type='cuda', index=1), device(type='cpu'))
+"""
+
+from __future__ import annotations
+
+__all__ = ["CPU", "Device"]
+
+_TYPES = ("cpu", "cuda", "meta")
+
+
+class Device:
+    """A device type and an optional index, as in ``torch.device``. Immutable and hashable.
+
+    Raises:
+        ValueError: unknown type, or an index that is not a number.
+    """
+
+    __slots__ = ("index", "type")
+
+    type: str
+    index: int | None
+
+    def __init__(self, device: str | Device, index: int | None = None) -> None:
+        if isinstance(device, Device):
+            kind, index = device.type, device.index if index is None else index
+        else:
+            kind, _, digits = device.partition(":")
+            if digits:
+                if index is not None or not digits.isdigit():
+                    raise ValueError(f"bad device {device!r} (index {index}); write 'cuda' or 'cuda:0'")
+                index = int(digits)
+        if kind not in _TYPES:
+            raise ValueError(f"unknown device type {kind!r}; known: {', '.join(_TYPES)}")
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "index", index)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Device cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        tail = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{tail})"
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Device, (str(self),)
+
+
+CPU = Device("cpu")
+"""The only device that is always there."""

@@ -1,0 +1,239 @@
+"""The graph: a doubly linked list of nodes that reads from top to bottom.
+
+>>> g = Graph()
+>>> x = g.placeholder("x")
+>>> y = g.call_function("add", (x, 1))
+>>> _ = g.output(y)
+>>> [n.name for n in g.nodes]
+['x', 'add', 'output']
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .node import KINDS, Argument, Node, map_arguments
+from .spec import Spec
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """A program over tensors. Nodes stand in execution order; names are unique.
+
+    ``regions`` is stamped on each new node (see ``Node.regions``).
+    """
+
+    def __init__(self) -> None:
+        self._root = Node(self, "", "root", "", (), {})
+        self._names: dict[str, int] = {}
+        self._count = 0
+        self._insert_before = self._root
+        self.regions: tuple[str, ...] = ()
+        self.attributes: dict[str, Any] = {}
+        """What ``get_attr`` nodes read (constants, subgraphs), by name."""
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> _NodeList:
+        """The nodes in order; supports len(), reversed() and removal while iterating."""
+        return _NodeList(self)
+
+    @property
+    def placeholders(self) -> list[Node]:
+        """The inputs, in order."""
+        return [node for node in self.nodes if node.op == "placeholder"]
+
+    @property
+    def output_node(self) -> Node:
+        """The output node.
+
+        Raises:
+            ValueError: the graph has none yet.
+        """
+        last = self._root._prev
+        if last.op == "output":
+            return last
+        for node in reversed(self.nodes):
+            if node.op == "output":
+                return node
+        raise ValueError("the graph has no output node")
+
+    # -- building --------------------------------------------------------------------------------
+
+    def create_node(
+        self,
+        op: str,
+        target: str,
+        args: tuple[Argument, ...] = (),
+        kwargs: dict[str, Argument] | None = None,
+        *,
+        name: str | None = None,
+        spec: Spec = None,
+        effect: str | None = None,
+    ) -> Node:
+        """Insert a node at the insertion point (the end, unless inside ``inserting_before``).
+
+        Raises:
+            ValueError: ``op`` is not one of the six kinds.
+        """
+        if op not in KINDS:
+            raise ValueError(f"unknown node kind {op!r}; kinds: {', '.join(KINDS)}")
+        node = Node(self, self._unique_name(name or target), op, target, args, kwargs or {})
+        node.spec = spec
+        node.effect = effect
+        node.regions = self.regions
+        after, before = self._insert_before._prev, self._insert_before
+        node._prev, node._next = after, before
+        after._next = before._prev = node
+        self._count += 1
+        return node
+
+    def placeholder(self, name: str, *, spec: Spec = None, default: Any = None) -> Node:
+        """An input of the graph."""
+        return self.create_node("placeholder", name, () if default is None else (default,), spec=spec)
+
+    def get_attr(self, name: str, *, spec: Spec = None) -> Node:
+        """Read ``self.attributes[name]`` (or the owning module's attribute of that path)."""
+        return self.create_node("get_attr", name, spec=spec)
+
+    def call_function(
+        self,
+        target: str,
+        args: tuple[Argument, ...] = (),
+        kwargs: dict[str, Argument] | None = None,
+        *,
+        spec: Spec = None,
+        effect: str | None = None,
+        name: str | None = None,
+    ) -> Node:
+        """Call the operator of this id."""
+        return self.create_node(
+            "call_function", target, args, kwargs, spec=spec, effect=effect, name=name
+        )
+
+    def call_method(
+        self, name: str, args: tuple[Argument, ...] = (), kwargs: dict[str, Argument] | None = None
+    ) -> Node:
+        """Call a method of ``args[0]``."""
+        return self.create_node("call_method", name, args, kwargs)
+
+    def call_module(
+        self, path: str, args: tuple[Argument, ...] = (), kwargs: dict[str, Argument] | None = None
+    ) -> Node:
+        """Call the owning module's submodule at this path."""
+        return self.create_node("call_module", path, args, kwargs)
+
+    def output(self, result: Argument) -> Node:
+        """Return ``result`` (nested nodes and constants) from the graph."""
+        return self.create_node("output", "output", (result,))
+
+    def erase_node(self, node: Node) -> None:
+        """Remove a node that nothing uses.
+
+        Raises:
+            RuntimeError: the node still has users; the message names them.
+        """
+        if node.users:
+            raise RuntimeError(f"cannot erase {node.name}: used by {', '.join(u.name for u in node.users)}")
+        node._set_arguments((), {})
+        node._prev._next, node._next._prev = node._next, node._prev
+        if self._insert_before is node:
+            self._insert_before = node._next
+        self._count -= 1
+        node.op = "erased"
+
+    @contextmanager
+    def inserting_before(self, node: Node) -> Iterator[None]:
+        """New nodes go in front of ``node`` while the block runs."""
+        saved, self._insert_before = self._insert_before, node
+        try:
+            yield
+        finally:
+            self._insert_before = saved
+
+    @contextmanager
+    def inserting_after(self, node: Node) -> Iterator[None]:
+        """New nodes go behind ``node``, in the order they are made, while the block runs."""
+        with self.inserting_before(node._next):
+            yield
+
+    def node_copy(self, node: Node, fn: Callable[[Node], Argument]) -> Node:
+        """Copy a node of another graph to here; ``fn`` gives the counterpart of each of its inputs."""
+        copy = self.create_node(
+            node.op,
+            node.target,
+            map_arguments(node.args, fn),
+            map_arguments(node.kwargs, fn),
+            name=node.name,
+            spec=node.spec,
+            effect=node.effect,
+        )
+        copy.regions = node.regions
+        copy.meta = dict(node.meta)
+        return copy
+
+    def copy(self) -> Graph:
+        """An equal graph with nodes of its own."""
+        other = Graph()
+        other.attributes = dict(self.attributes)
+        mapping: dict[Node, Node] = {}
+        for node in self.nodes:
+            mapping[node] = other.node_copy(node, mapping.__getitem__)
+        return other
+
+    # -- names -----------------------------------------------------------------------------------
+
+    def _unique_name(self, hint: str) -> str:
+        base = hint if hint.isidentifier() else _identifier(hint)
+        if keyword.iskeyword(base):
+            base += "_"
+        count = self._names.get(base)
+        if count is None:
+            self._names[base] = 1
+            return base
+        while (name := f"{base}_{count}") in self._names:
+            count += 1
+        self._names[base] = count + 1
+        self._names[name] = 1
+        return name
+
+
+class _NodeList:
+    """A live view of a graph's nodes."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __len__(self) -> int:
+        return self._graph._count
+
+    def __iter__(self) -> Iterator[Node]:
+        root = self._graph._root
+        node = root._next
+        while node is not root:
+            following = node._next
+            if node.op != "erased":
+                yield node
+            node = following if node.op == "erased" else node._next
+
+    def __reversed__(self) -> Iterator[Node]:
+        root = self._graph._root
+        node = root._prev
+        while node is not root:
+            before = node._prev
+            if node.op != "erased":
+                yield node
+            node = before if node.op == "erased" else node._prev
+
+
+def _identifier(text: str) -> str:
+    name = re.sub(r"\W", "_", text).strip("_") or "node"
+    return f"_{name}" if name[0].isdigit() else name

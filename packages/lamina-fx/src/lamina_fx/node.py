@@ -1,0 +1,180 @@
+"""One step of a graph: its kind, target, arguments, users, and what is known of its value.
+
+A node is made by ``Graph`` only. Arguments are nested tuples, lists, dicts and slices of nodes, numbers,
+strings, dtypes, devices and graphs (subgraphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .spec import Spec
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+__all__ = ["KINDS", "Argument", "Node", "map_arguments"]
+
+Argument = Any
+"""A node, a constant, or a tuple, list, dict or slice of them."""
+
+KINDS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+"""The six kinds of node, as in torch.fx."""
+
+
+def map_arguments(arguments: Argument, fn: Callable[[Node], Any]) -> Any:
+    """Copy nested arguments with ``fn`` applied to each node in them."""
+    kind = type(arguments)
+    if kind is Node:
+        return fn(arguments)
+    if kind is tuple:
+        return tuple([map_arguments(a, fn) for a in arguments])
+    if kind is list:
+        return [map_arguments(a, fn) for a in arguments]
+    if kind is dict:
+        return {key: map_arguments(a, fn) for key, a in arguments.items()}
+    if kind is slice:
+        return slice(
+            map_arguments(arguments.start, fn),
+            map_arguments(arguments.stop, fn),
+            map_arguments(arguments.step, fn),
+        )
+    if isinstance(arguments, tuple):  # a named tuple
+        return kind(*[map_arguments(a, fn) for a in arguments])
+    return arguments
+
+
+class Node:
+    """A step of a ``Graph``.
+
+    Attributes:
+        name: unique in its graph; a Python identifier.
+        op: one of ``KINDS``.
+        target: the operator id for ``call_function`` (a string such as ``"add"``), the method name,
+            the module or attribute path, or the placeholder's name.
+        args, kwargs: the arguments; set through the properties, so that ``users`` stays right.
+        users: the nodes that have this one among their arguments, in order (a dict used as a set).
+        spec: what is known of the value: ``TensorSpec``, ``ScalarSpec``, a tuple of specs, or None.
+        effect: None for a pure node. Otherwise a word (``"write"``, ``"random"``, ``"print"``, ``"assert"``,
+            ``"grad"``): the node is never removed, merged or moved across another with an effect.
+        regions: tags of the regions that the node stands in (``"no_grad"``, ``"checkpoint:0"``), outermost first.
+        meta: anything else; passes keep it. ``meta["source"]`` is the user's ``(file, line, function)``.
+    """
+
+    __slots__ = (
+        "_args", "_kwargs", "_next", "_prev", "effect", "graph", "meta", "name", "op", "regions",
+        "spec", "target", "users",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: str,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.users: dict[Node, None] = {}
+        self.spec: Spec = None
+        self.effect: str | None = None
+        self.regions: tuple[str, ...] = ()
+        self.meta: dict[str, Any] = {}
+        self._args: tuple[Argument, ...] = ()
+        self._kwargs: dict[str, Argument] = {}
+        self._prev: Node = self
+        self._next: Node = self
+        self._set_arguments(args, kwargs)
+
+    @property
+    def args(self) -> tuple[Argument, ...]:
+        """Positional arguments."""
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple[Argument, ...]) -> None:
+        self._set_arguments(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Argument]:
+        """Keyword arguments. Assign a new dict to change them."""
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Argument]) -> None:
+        self._set_arguments(self._args, kwargs)
+
+    @property
+    def next(self) -> Node:
+        """The following node; the root after the last one."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The preceding node; the root before the first one."""
+        return self._prev
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The nodes among the arguments, each once, in order."""
+        return list(dict.fromkeys(iter_nodes((self._args, self._kwargs))))
+
+    def replace_all_uses_with(
+        self, value: Node, keep: Callable[[Node], bool] = lambda user: False
+    ) -> list[Node]:
+        """Let every user of this node use ``value`` instead, except those that ``keep`` is true for.
+
+        Returns the changed users.
+        """
+        changed = [user for user in self.users if user is not value and not keep(user)]
+        for user in changed:
+            user.replace_input_with(self, value)
+        return changed
+
+    def replace_input_with(self, old: Node, new: Node) -> None:
+        """Put ``new`` wherever ``old`` stands among this node's arguments."""
+
+        def swap(node: Node) -> Node:
+            return new if node is old else node
+
+        self._set_arguments(map_arguments(self._args, swap), map_arguments(self._kwargs, swap))
+
+    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        for node in iter_nodes((self._args, self._kwargs)):
+            node.users.pop(self, None)
+        self._args = args
+        self._kwargs = kwargs
+        for node in iter_nodes(args):
+            node.users[self] = None
+        if kwargs:
+            for node in iter_nodes(kwargs):
+                node.users[self] = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def iter_nodes(arguments: Argument) -> Iterator[Node]:
+    """Yield each node in nested arguments, as often as it stands there."""
+    kind = type(arguments)
+    if kind is Node:
+        yield arguments
+    elif kind is tuple or kind is list or isinstance(arguments, tuple):
+        for item in arguments:
+            if type(item) is Node:
+                yield item
+            elif type(item) not in _LEAVES:
+                yield from iter_nodes(item)
+    elif kind is dict:
+        for item in arguments.values():
+            yield from iter_nodes(item)
+    elif kind is slice:
+        yield from iter_nodes((arguments.start, arguments.stop, arguments.step))
+
+
+_LEAVES = frozenset((int, float, bool, str, type(None), complex))

@@ -1,0 +1,128 @@
+"""What is known of a value without computing it: shape, dtype, strides and device.
+
+>>> TensorSpec((2, 3), float32)
+float32[2, 3]
+>>> TensorSpec((2, 3), float32, (1, 2)).strides
+(1, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Union
+
+from .device import CPU, Device
+from .dtype import DType, float32  # noqa: F401  (float32 is for the doctest)
+
+if TYPE_CHECKING:
+    from .symbolic import SymInt
+
+__all__ = ["ScalarSpec", "Size", "Spec", "TensorSpec", "contiguous_strides"]
+
+Size = Union[int, "SymInt"]
+"""A dimension: an integer, or a symbolic one."""
+
+
+def contiguous_strides(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Row-major strides, in elements. A dimension of size 0 counts as 1, as in PyTorch."""
+    strides: list[Size] = []
+    step: Size = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * (size if type(size) is not int or size > 1 else 1)
+    strides.reverse()
+    return tuple(strides)
+
+
+class TensorSpec:
+    """Shape, dtype, strides (in elements) and device of a tensor. Immutable and hashable.
+
+    ``strides=None`` means contiguous. Two specs are equal when all four agree.
+    """
+
+    __slots__ = ("device", "dtype", "shape", "strides")
+
+    shape: tuple[Size, ...]
+    dtype: DType
+    strides: tuple[Size, ...]
+    device: Device
+
+    def __init__(
+        self,
+        shape: Sequence[Size],
+        dtype: DType,
+        strides: Sequence[Size] | None = None,
+        device: Device = CPU,
+    ) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.strides = contiguous_strides(self.shape) if strides is None else tuple(strides)
+        self.device = device
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def numel(self) -> Size:
+        """Number of elements."""
+        count: Size = 1
+        for size in self.shape:
+            count = count * size
+        return count
+
+    def is_contiguous(self) -> bool:
+        """True when the strides are row-major (dimensions of size 1 do not matter)."""
+        expected = contiguous_strides(self.shape)
+        return all(
+            size == 1 or have == want
+            for size, have, want in zip(self.shape, self.strides, expected, strict=True)
+        )
+
+    def replace(self, **changes: object) -> TensorSpec:
+        """A copy with some fields changed. A new shape without new strides is contiguous."""
+        shape = changes.pop("shape", None)
+        strides = changes.pop("strides", None if shape is not None else self.strides)
+        dtype = changes.pop("dtype", self.dtype)
+        device = changes.pop("device", self.device)
+        if changes:
+            raise TypeError(f"TensorSpec has no field {', '.join(changes)}")
+        return TensorSpec(self.shape if shape is None else shape, dtype, strides, device)  # type: ignore[arg-type]
+
+    def _key(self) -> tuple[object, ...]:
+        return self.shape, self.dtype, self.strides, self.device
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TensorSpec) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        text = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        if self.strides != contiguous_strides(self.shape):
+            text += f"@({', '.join(map(str, self.strides))})"
+        return text if self.device == CPU else f"{text} {self.device}"
+
+
+class ScalarSpec:
+    """A Python number in a graph: ``kind`` is bool, int, float or complex (the type itself)."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: type, value: object = None) -> None:
+        self.kind = kind
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScalarSpec) and (self.kind, self.value) == (other.kind, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.value))
+
+    def __repr__(self) -> str:
+        return self.kind.__name__ if self.value is None else f"{self.kind.__name__}={self.value}"
+
+
+Spec = Union[TensorSpec, ScalarSpec, tuple["Spec", ...], None]
+"""Spec of a node: a tensor, a scalar, a tuple of specs (several outputs), or unknown."""

@@ -1,0 +1,65 @@
+"""NumPy-like arrays: which library an array belongs to, and its dtypes in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from lamina_fx import DTYPES, DType
+
+__all__ = ["array_dtype", "array_namespace", "numpy_dtype"]
+
+_SPECIAL = {
+    "bfloat16": ml_dtypes.bfloat16,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+}
+_TO_NUMPY: dict[DType, np.dtype[Any]] = {d: np.dtype(_SPECIAL.get(d.name, d.name)) for d in DTYPES}
+_FROM_NUMPY: dict[Any, DType] = {n: d for d, n in _TO_NUMPY.items()}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """The NumPy dtype of an element type (ml_dtypes' for bfloat16 and the float8 types)."""
+    return _TO_NUMPY[dtype]
+
+
+def array_dtype(dtype: Any) -> DType:
+    """The element type of a NumPy dtype (or anything ``np.dtype`` takes).
+
+    Raises:
+        TypeError: NumPy's type has no counterpart (object, str, longdouble, ...).
+    """
+    try:
+        return _FROM_NUMPY[dtype]
+    except (KeyError, TypeError):
+        converted = np.dtype(dtype)
+        if converted in _FROM_NUMPY:
+            return _FROM_NUMPY[converted]
+        native = converted.newbyteorder("=")
+        if native in _FROM_NUMPY:
+            return _FROM_NUMPY[native]
+        raise TypeError(f"NumPy's dtype {converted} has no counterpart among {', '.join(map(str, DTYPES))}") from None
+
+
+def array_namespace(*values: Any) -> Any:
+    """The module to compute with: CuPy when a value is a CuPy array, otherwise NumPy.
+
+    Raises:
+        TypeError: arrays of two libraries are mixed; names both.
+    """
+    found: Any = None
+    for value in values:
+        kind = type(value)
+        if kind is np.ndarray or isinstance(value, np.generic):
+            module: Any = np
+        elif kind.__module__.partition(".")[0] == "cupy":
+            import cupy  # optional dependency: only where an array of it was given
+
+            module = cupy
+        else:
+            continue
+        if found is not None and found is not module:
+            raise TypeError(f"arrays of {found.__name__} and {module.__name__} are mixed; convert one of them")
+        found = module
+    return np if found is None else found

@@ -1,0 +1,166 @@
+"""Operators: objects made by ``@primitive`` and ``@composite`` that carry every fact about an operation.
+
+Calling an operator dispatches on its arguments:
+
+1. the innermost active mode (see ``modes``);
+2. an argument whose type has ``__lamina_operator__(operator, args, kwargs)``, the highest
+   ``__lamina_priority__`` first (a proxy before a tensor); arguments inside lists and tuples count;
+3. otherwise arrays of NumPy's kind: the reference runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lamina_fx import Spec
+
+from .modes import MODES
+from .schema import Schema, schema_of
+
+__all__ = ["Operator", "find_handler"]
+
+
+class Operator:
+    """One operation with its facets.
+
+    Attributes:
+        id: unique name, ``"softmax"`` or with an overload ``"add.alpha"``.
+        names: how front ends spell it: ``"tanh"``, ``"Tensor.tanh"``, ``"nn.functional.gelu"``, ``"Tensor.__add__"``.
+        is_primitive: True for a primitive; False for a composite, whose body is its decomposition.
+        effect: None when pure, otherwise the word that ``Node.effect`` gets.
+        alias: True when the result is a view of the first argument.
+        elementwise: the promotion rule of an elementwise operator, otherwise None.
+        samples, errors: generators of calls for the generic tests.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        function: Callable[..., Any],
+        *,
+        primitive: bool,
+        names: tuple[str, ...] = (),
+        meta: Callable[..., Spec] | None = None,
+        reference: Callable[..., Any] | None = None,
+        samples: Callable[..., Iterable[Any]] | None = None,
+        errors: Callable[..., Iterable[Any]] | Iterable[Any] = (),
+        effect: str | None = None,
+        alias: bool = False,
+        elementwise: Any = None,
+        cost: int = 1,
+        tags: frozenset[str] = frozenset(),
+    ) -> None:
+        self.id = id
+        self.function = function
+        self.is_primitive = primitive
+        self.names = names
+        self.meta = meta
+        self.reference = reference
+        self.samples = samples
+        self.errors = errors
+        self.effect = effect
+        self.alias = alias
+        self.elementwise = elementwise
+        self.cost = cost
+        self.tags = tags
+        self.vjp_rule: Callable[..., Any] | None = None
+        self.vjp_saves: tuple[str, ...] = ()
+        self.normalize_rule: Callable[..., Any] | None = None
+        self.scatter_rule: Callable[..., Any] | None = None
+        self.__name__ = id
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self._schema: Schema | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """Parameters and results."""
+        if self._schema is None:
+            self._schema = schema_of(self.id, self.function)
+        return self._schema
+
+    # -- facets that are declared after the operator itself -----------------------------------------
+
+    def vjp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare the vector-Jacobian product.
+
+        The rule's parameter names say what must be saved: ``ct`` (cotangent of the result; a tuple for several
+        results, None where there is none), ``out`` (the result), ``needs`` (a tuple of bools, one per
+        tensor parameter: is its gradient wanted), and any of the operator's own parameters. It returns one
+        gradient per tensor parameter, in order (a list for a list of tensors; None: no gradient).
+        Reducing a gradient to the argument's shape (unbroadcasting) and dtype is done by the caller.
+        """
+        self.vjp_rule = rule
+        self.vjp_saves = tuple(inspect.signature(rule).parameters)
+        return rule
+
+    def normalize(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare how a call is rewritten to the strict form that backends get (primitives only).
+
+        The rule has the operator's parameters and is written with other operators. It returns
+        ``NotImplemented`` when the call is strict already.
+        """
+        self.normalize_rule = rule
+        return rule
+
+    def scatter(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare, for a view operator, how writing to the view changes what it views.
+
+        ``rule(base, value, *rest)``, with the operator's other arguments as ``rest``, returns ``base`` with the
+        elements that the view shows replaced by ``value``.
+        """
+        self.scatter_rule = rule
+        return rule
+
+    # -- use -----------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if MODES.stack:
+            return MODES.handle(self, args, kwargs)
+        handler = find_handler(args, kwargs)
+        if handler is not None:
+            return handler(self, args, kwargs)
+        return self.run_arrays(args, kwargs)
+
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
+        """Spec of the result from the specs of the arguments. Raises the error a user should see."""
+        if self.meta is not None:
+            return self.meta(*args, **kwargs)
+        from .infer import infer_composite  # a composite's body runs on proxies; would be a cycle above
+
+        return infer_composite(self, args, kwargs)
+
+    def run_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Compute on arrays of NumPy's kind: the reference, or the body of a composite without one."""
+        if self.reference is not None:
+            return self.reference(*args, **kwargs)
+        if self.is_primitive:
+            raise NotImplementedError(f"{self.id} has no reference")
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{'primitive' if self.is_primitive else 'composite'} {self.id}>"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        from .registry import operator
+
+        return operator, (self.id,)
+
+
+def find_handler(args: Iterable[Any], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """The ``__lamina_operator__`` of the argument with the highest priority, or None."""
+    best: Any = None
+    priority = -1
+    stack = [args, kwargs.values()] if kwargs else [args]
+    while stack:
+        for value in stack.pop():
+            kind = type(value)
+            if kind is list or kind is tuple:
+                stack.append(value)
+            elif hasattr(kind, "__lamina_operator__"):
+                level = getattr(kind, "__lamina_priority__", 0)
+                if level > priority:
+                    best, priority = value, level
+    return None if best is None else best.__lamina_operator__

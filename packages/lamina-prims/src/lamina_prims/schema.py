@@ -1,0 +1,107 @@
+"""The schema of an operator: its parameters, read from the declaring function's signature.
+
+>>> def f(input: Tensor, dim: int | None = None, *, dtype: DType | None = None) -> Tensor: ...
+>>> str(schema_of("f", f))
+'f(input: Tensor, dim: int | None = None, *, dtype: DType | None = None) -> Tensor'
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Parameter", "Schema", "schema_of"]
+
+_REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: ``annotation`` is the text as written; ``tensor`` is "one", "list" or None."""
+
+    name: str
+    annotation: str
+    default: Any
+    keyword_only: bool
+    tensor: str | None
+
+    @property
+    def required(self) -> bool:
+        """True when there is no default."""
+        return self.default is _REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Parameters and results of an operator. ``outputs`` is the number of results (1 unless a tuple)."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    returns: str
+    outputs: int
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters, defaults filled in.
+
+        Raises:
+            TypeError: too many, missing, repeated or unknown arguments; the message shows the schema.
+        """
+        count = len(args)
+        positional = [p for p in self.parameters if not p.keyword_only]
+        if count > len(positional):
+            raise TypeError(f"{self.name}() takes {len(positional)} positional arguments, got {count}: {self}")
+        values = list(args)
+        left = dict(kwargs)
+        for index, parameter in enumerate(self.parameters):
+            if index < count and not parameter.keyword_only:
+                if parameter.name in left:
+                    raise TypeError(f"{self.name}() got {parameter.name!r} twice: {self}")
+            elif parameter.name in left:
+                values.append(left.pop(parameter.name))
+            elif parameter.default is _REQUIRED:
+                raise TypeError(f"{self.name}() misses the argument {parameter.name!r}: {self}")
+            else:
+                values.append(parameter.default)
+        if left:
+            raise TypeError(f"{self.name}() has no parameter {', '.join(map(repr, left))}: {self}")
+        return tuple(values)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        star = False
+        for p in self.parameters:
+            if p.keyword_only and not star:
+                parts.append("*")
+                star = True
+            parts.append(f"{p.name}: {p.annotation}" + ("" if p.required else f" = {p.default!r}"))
+        return f"{self.name}({', '.join(parts)}) -> {self.returns}"
+
+
+def schema_of(name: str, function: Callable[..., Any]) -> Schema:
+    """Read the schema of ``function``, whose annotations must be strings (postponed evaluation)."""
+    signature = inspect.signature(function)
+    parameters = tuple(
+        Parameter(
+            p.name,
+            _text(p.annotation),
+            p.default,
+            p.kind is inspect.Parameter.KEYWORD_ONLY,
+            _tensor_kind(_text(p.annotation)),
+        )
+        for p in signature.parameters.values()
+    )
+    returns = _text(signature.return_annotation)
+    outputs = returns.count("Tensor") if returns.startswith("tuple[") and "..." not in returns else 1
+    return Schema(name, parameters, returns, outputs)
+
+
+def _text(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _tensor_kind(annotation: str) -> str | None:
+    if "Tensor" not in annotation:
+        return None
+    return "list" if "[" in annotation else "one"

@@ -1,0 +1,5 @@
+"""Conformance suites for Lamina's layers."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0.dev0"
