@@ -1,0 +1,168 @@
+"""Every check of the project, one session each: ``nox -l`` lists them; tools/dev.py test runs the default ones.
+
+``unit`` installs one package with its declared siblings from wheels, in an environment of its own. The other
+sessions use the environment that nox itself runs in, which tools/dev.py made.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from dev import DISTRIBUTIONS  # noqa: E402
+from wheelhouse import build  # noqa: E402
+
+nox.options.sessions = ["lint", "types", "layers", "unit", "docs_test", "integration"]
+nox.options.reuse_existing_virtualenvs = True
+
+SOURCES = ("packages", "tools", "tests_integration", "noxfile.py")
+TEST_REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100")
+NEEDS_RELEASE = "has no meaning before the first release: tools/releases.toml lists none"
+
+
+def environment() -> dict[str, str]:
+    """Checks are on while testing."""
+    return {"LAMINA_CHECK": "1"}
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Style: ruff's rules and formatting."""
+    session.run("ruff", "check", *SOURCES)
+    session.run("ruff", "format", "--check", *SOURCES)
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """Types: pyright, strict for the packages that others build on."""
+    session.run("pyright", "--project", "pyrightconfig.json")
+
+
+@nox.session(venv_backend="none")
+def layers(session: nox.Session) -> None:
+    """Imports follow the layer contract."""
+    session.run("lint-imports")
+
+
+@nox.session
+@nox.parametrize("dist", DISTRIBUTIONS, ids=DISTRIBUTIONS)
+def unit(session: nox.Session, dist: str) -> None:
+    """One package's tests, with nothing but its declared siblings installed."""
+    install_from_wheels(session, dist)
+    session.run("pytest", "-q", f"packages/{dist}/tests", *session.posargs, env=environment())
+
+
+@nox.session(venv_backend="none")
+def docs_test(session: nox.Session) -> None:
+    """Every example in the documentation and the docstrings runs."""
+    session.run("pytest", "-q", "tools/tests", env=environment())
+    session.run("pytest", "-q", "--doctest-glob=*.md", "docs", "README.md", env=environment())
+    sources = [f"packages/{dist}/src" for dist in DISTRIBUTIONS]
+    session.run("pytest", "-q", "--doctest-modules", "--import-mode=importlib", *sources, env=environment())
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("siblings", ["head", "floor", "released", "regression"], ids=["head", "floor", "released", "regression"])
+def integration(session: nox.Session, siblings: str) -> None:
+    """Whole-stack tests, with the siblings of this tree or of a release."""
+    if siblings != "head":
+        session.skip(f"integration({siblings}) {NEEDS_RELEASE}")
+    session.run("pytest", "-q", "tests_integration", *session.posargs, env=environment())
+
+
+@nox.session
+@nox.parametrize("version", ["3.11", "3.12", "3.13", "3.14"], ids=["3.11", "3.12", "3.13", "3.14"])
+def pythons(session: nox.Session, version: str) -> None:
+    """The unit tests that depend on the interpreter, under each CPython that is found."""
+    interpreter = find_python(version)
+    if interpreter is None:
+        session.skip(f"no CPython {version} on this machine")
+    folder = build(python=interpreter)
+    home = Path(session.create_tmp()) / "env"
+    session.run(interpreter, "-m", "venv", "--clear", str(home), external=True)
+    python = str(home / "bin" / "python")
+    install = [python, "-m", "pip", "install", "-q", "--find-links", str(folder), *DISTRIBUTIONS, *TEST_REQUIREMENTS]
+    session.run(*install, external=True)
+    for tests in ("packages/lamina-dynamo/tests", "packages/lamina-tensor/tests", "packages/lamina/tests"):
+        session.run(python, "-m", "pytest", "-q", tests, *session.posargs, external=True, env=environment())
+
+
+@nox.session(venv_backend="none")
+@nox.parametrize("dist", DISTRIBUTIONS, ids=DISTRIBUTIONS)
+def wheel(session: nox.Session, dist: str) -> None:
+    """Build one package's wheel into wheelhouse/."""
+    build((dist,))
+
+
+@nox.session(venv_backend="none")
+def api(session: nox.Session) -> None:
+    """The public API against the last release."""
+    session.skip(f"api {NEEDS_RELEASE}")
+
+
+@nox.session(venv_backend="none")
+def interfaces(session: nox.Session) -> None:
+    """The dumped interfaces are those of the code (``-- --update`` writes them)."""
+    session.run("python", "tools/interfaces.py", *(session.posargs or ["--check"]))
+
+
+@nox.session(venv_backend="none")
+def deps(session: nox.Session) -> None:
+    """Each package imports only what it declares."""
+    session.run("python", "tools/dependencies.py")
+
+
+@nox.session(venv_backend="none")
+def conformance(session: nox.Session) -> None:
+    """The conformance suite on our own backends, with every sample."""
+    session.run("pytest", "-q", "tests_integration/conformance", *session.posargs, env=environment())
+
+
+@nox.session(venv_backend="none")
+def goldens(session: nox.Session) -> None:
+    """Rewrite the golden files (``CI`` never does)."""
+    if os.environ.get("CI"):
+        session.error("golden files are not rewritten in CI")
+    session.run("pytest", "-q", "packages/lamina-inductor/tests", "-k", "golden", "--update-golden")
+
+
+@nox.session(venv_backend="none")
+def bench(session: nox.Session) -> None:
+    """Time Lamina beside NumPy, PyTorch and JAX, each rival in an environment of its own."""
+    session.run("python", "tools/bench/run.py", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """Generate the operator tables of docs/."""
+    session.run("python", "tools/operator_tables.py", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def release(session: nox.Session) -> None:
+    """Cut a release of one package."""
+    session.skip("release: no package has been released yet; tools/releases.toml says how the first one is recorded")
+
+
+def install_from_wheels(session: nox.Session, dist: str) -> None:
+    """Install one distribution, and the test kit where its tests use it, from wheelhouse/."""
+    folder = build()
+    extra = () if dist == "lamina-fx" else ("lamina-testing",)
+    session.install("-q", "--upgrade", "--find-links", str(folder), dist, *extra, *TEST_REQUIREMENTS)
+    changed = [name for name in DISTRIBUTIONS if name in {dist, *extra}]
+    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *changed)
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of this minor version: on PATH, or among pyenv's."""
+    found = shutil.which(f"python{version}")
+    candidates = [found] if found and ".pyenv/shims" not in found else []
+    candidates += map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True))
+    return candidates[0] if candidates else None
