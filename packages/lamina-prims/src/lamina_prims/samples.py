@@ -45,6 +45,7 @@ __all__ = [
     "reduction",
     "tensor",
     "unary",
+    "without_gradient",
 ]
 
 
@@ -165,7 +166,7 @@ def unary(
     special: bool = True,
     **kwargs: Any,
 ) -> Sampler:
-    """Calls of one tensor: all shapes in the first dtype, one shape in the others, not contiguous, NaN and infinities."""
+    """Calls of one tensor: all shapes in the first dtype, one in the others; not contiguous; NaN and infinities."""
     first, *others = dtypes
     listed = [call(tensor(*shape, dtype=first, low=low, high=high), **kwargs) for shape in _SHAPES]
     listed += [call(tensor(2, 3, dtype=dtype, low=low, high=high), **kwargs) for dtype in others]
@@ -211,7 +212,14 @@ def binary(
     return calls(*listed)
 
 
-def nary(count: int, low: float = -3.0, high: float = 3.0, *, dtypes: Iterable[str] = ("float32", "float64"), **kwargs: Any) -> Sampler:  # fmt: skip
+def nary(
+    count: int,
+    low: float = -3.0,
+    high: float = 3.0,
+    *,
+    dtypes: Iterable[str] = ("float32", "float64"),
+    **kwargs: Any,
+) -> Sampler:
     """Calls of ``count`` tensors, of equal and of broadcasting shapes."""
     first, *others = dtypes
     shapes = ((2, 3), (3,), (2, 1))
