@@ -56,13 +56,13 @@ class Sample:
     Attributes:
         args, kwargs: the arguments; tensors are NumPy arrays.
         gradient: False where finite differences mean nothing (a kink, a value that is not unique).
-        note: shown when a test fails.
+        symmetric: gradients are checked along symmetric directions only (the operator reads one triangle).
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     gradient: bool = True
-    note: str = ""
+    symmetric: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     gradient: bool = True
+    symmetric: bool = False
 
 
 def tensor(
@@ -105,15 +106,16 @@ def tensor(
 
     ``kind``: ``"uniform"`` (integers for integer dtypes), ``"distinct"`` (a permutation spread over the range:
     no ties), ``"spd"`` (symmetric positive definite in the last two dimensions), ``"probability"`` (positive,
-    the last dimension sums to 1), ``"transposed"`` and ``"strided"`` (uniform, not contiguous),
+    the last dimension sums to 1), ``"sorted"`` (along the last dimension), ``"transposed"``
+    and ``"strided"`` (uniform, not contiguous),
     ``"special"`` (uniform with NaN, infinities and signed zeros among the elements).
     """
     return TensorArgument(shape, dtype, low, high, kind)
 
 
-def call(*args: Any, gradient: bool = True, **kwargs: Any) -> Call:
+def call(*args: Any, gradient: bool = True, symmetric: bool = False, **kwargs: Any) -> Call:
     """A call with ``tensor(...)`` descriptions (also inside lists and tuples) among its arguments."""
-    return Call(args, kwargs, gradient)
+    return Call(args, kwargs, gradient, symmetric)
 
 
 def calls(*listed: Call) -> Sampler:
@@ -122,7 +124,7 @@ def calls(*listed: Call) -> Sampler:
     def make(rng: np.random.Generator) -> Iterator[Sample]:
         for item in listed:
             kwargs = {key: fill(value, rng) for key, value in item.kwargs.items()}
-            yield Sample(fill(item.args, rng), kwargs, item.gradient)
+            yield Sample(fill(item.args, rng), kwargs, item.gradient, item.symmetric)
 
     return make
 
@@ -293,6 +295,8 @@ def _array(argument: TensorArgument, rng: np.random.Generator) -> Any:
             else low + (high - low) * rng.permutation(count) / max(count, 1)
         )
         return np.asarray(spread).reshape(shape).astype(to)
+    if argument.kind == "sorted":
+        return np.sort(_array(replace(argument, kind="uniform"), rng), axis=-1)
     if dtype.kind == "int":
         return rng.integers(int(_floor(argument.dtype, low)), max(int(high), int(low) + 1), shape).astype(to)
     value = rng.uniform(low, high, shape)
