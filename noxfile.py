@@ -69,7 +69,9 @@ def docs_test(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-@nox.parametrize("siblings", ["head", "floor", "released", "regression"], ids=["head", "floor", "released", "regression"])
+@nox.parametrize(
+    "siblings", ["head", "floor", "released", "regression"], ids=["head", "floor", "released", "regression"]
+)
 def integration(session: nox.Session, siblings: str) -> None:
     """Whole-stack tests, with the siblings of this tree or of a release."""
     if siblings != "head":

@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def check_machine() -> None:
     """Stop with one clear message when this Python or the compiler will not do."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036  (it runs under whatever python3 is)
         sys.exit(f"Lamina needs CPython 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})")
     if not any(shutil.which(name) for name in ("g++", "clang++")):
         sys.exit("no C++ compiler on PATH; install one (Debian: apt-get install g++) and run this again")

@@ -1,0 +1,58 @@
+"""Checkpoint regions of a program that contains its own backward.
+
+Where forward and backward are one graph, nothing is cut: values of a checkpoint region that the backward reads
+are computed a second time, right before their first use there, from the region's inputs.
+"""
+
+from __future__ import annotations
+
+from lamina_fx import Node
+
+from .joint import JointGraph
+
+__all__ = ["recompute_checkpoints"]
+
+
+def recompute_checkpoints(joint: JointGraph) -> None:
+    """Rewrite ``joint.graph`` so that no value of a checkpoint region lives until the backward.
+
+    Graphs that are cut later are left alone: the partition recomputes there.
+    """
+    if joint.has_backward:
+        return
+    nodes = list(joint.graph.nodes)
+    regions = {n: _region(n) for n in nodes if _region(n) is not None and "backward" not in n.regions}
+    if not regions:
+        return
+    copies: dict[Node, Node] = {}
+    for node in nodes:
+        if node in regions or node.op == "output":
+            continue
+        if "backward" not in node.regions:
+            continue
+        for used in node.all_input_nodes:
+            if used in regions:
+                with joint.graph.inserting_before(node):
+                    node.replace_input_with(used, _again(joint, used, regions, copies))
+
+
+def _region(node: Node) -> str | None:
+    return next((r for r in node.regions if r.startswith("checkpoint")), None)
+
+
+def _again(joint: JointGraph, node: Node, regions: dict[Node, str | None], copies: dict[Node, Node]) -> Node:
+    """A copy of ``node`` and of what it needs inside its region, at the insertion point."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        if top in copies:
+            stack.pop()
+            continue
+        missing = [i for i in top.all_input_nodes if i in regions and i not in copies]
+        if missing:
+            stack += missing
+            continue
+        copies[top] = joint.graph.node_copy(top, lambda i: copies.get(i, i))
+        copies[top].meta["recomputed"] = True
+        stack.pop()
+    return copies[node]

@@ -1,0 +1,73 @@
+"""From a captured graph to something callable: trace, partition, compile the halves.
+
+compiled = compile_captured(graph, example_inputs, compile_graph)
+results = compiled(*inputs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lamina_fx import Graph, Node
+
+from .checkpoint import recompute_checkpoints
+from .joint import JointGraph
+from .partition import ancestors, extract, partition
+from .runtime import CompiledGraph, CompileGraph, Executable, symbols_of
+from .trace import trace_joint
+
+__all__ = ["compile_captured", "gradient_graph"]
+
+Observer = Callable[[str, Graph], None]
+
+
+def compile_captured(
+    captured: Graph,
+    inputs: Sequence[Any],
+    compile_graph: CompileGraph,
+    *,
+    memory_budget: float = 1.0,
+    name: str = "graph",
+    observe: Observer = lambda stage, graph: None,
+) -> CompiledGraph:
+    """Compile a captured graph for inputs like these.
+
+    ``compile_graph(graph, name)`` compiles a functional core-level graph. ``observe(stage, graph)`` is shown the
+    joint graph and the halves. The backward half is compiled at the first backward.
+
+    Raises:
+        What the captured program raises on such inputs (shape and dtype errors, at the user's line).
+    """
+    joint = trace_joint(captured, inputs)
+    recompute_checkpoints(joint)
+    observe("joint", joint.graph)
+    halves = partition(joint, memory_budget) if joint.has_backward else None
+    forward_graph = halves.forward if halves is not None else joint.graph
+    if halves is not None:
+        observe("forward", halves.forward)
+        observe("backward", halves.backward)
+
+    def compile_backward() -> Executable:
+        assert halves is not None
+        return compile_graph(halves.backward, f"{name}_backward")
+
+    def compile_second(arguments: Sequence[Any]) -> Executable:
+        graph = gradient_graph(joint)
+        return compile_captured(graph, arguments, compile_graph, memory_budget=memory_budget, name=f"{name}_grad")
+
+    return CompiledGraph(
+        joint,
+        halves,
+        compile_graph(forward_graph, name),
+        compile_backward,
+        compile_second,
+        symbols_of(joint.graph),
+    )
+
+
+def gradient_graph(joint: JointGraph) -> Graph:
+    """The gradients as a graph of the inputs and the tangents, to be differentiated again."""
+    gradients = [r for r in joint.results[joint.forward_count :] if isinstance(r, Node)]
+    inputs = [*joint.graph.placeholders[: len(joint.inputs)], *joint.tangents]
+    return extract(joint, inputs, ancestors(gradients), joint.results[joint.forward_count :])

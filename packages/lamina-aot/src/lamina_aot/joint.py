@@ -1,0 +1,81 @@
+"""The joint graph: forward and backward of a captured program as one functional graph, and how to call it.
+
+Placeholders are the captured inputs, then one tangent (cotangent of an output) per differentiable output.
+The output is a tuple: forward results first, then one gradient (or None) per differentiable input.
+Writes to inputs stand at the end as ``copy_to`` nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lamina_fx import Graph, Node, TensorSpec
+
+__all__ = ["GradUpdate", "InputInfo", "JointGraph", "OutputInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputInfo:
+    """One input of the captured graph.
+
+    ``spec`` is None for a Python number. ``written`` says whether the program changes the tensor in place;
+    ``gradient`` is the index of this input's gradient among the backward results, None where there is none.
+    """
+
+    spec: TensorSpec | None
+    requires_grad: bool = False
+    is_leaf: bool = True
+    written: bool = False
+    gradient: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputInfo:
+    """How one result of the captured graph is made from what the compiled graph returns.
+
+    ``kind`` is ``"value"`` (result ``index`` of the forward graph), ``"input"`` (the input tensor itself),
+    ``"view"`` (of input ``index``, by ``spec``'s sizes and strides at ``offset``), ``"rebase"`` (input ``index``
+    written in place with a gradient history: copy ``value`` of the forward graph into it) or ``"constant"``.
+    ``tangent`` is the index of its tangent among the backward inputs, None when not differentiable.
+    """
+
+    kind: str
+    index: int = -1
+    value: Any = None
+    spec: TensorSpec | None = None
+    offset: Any = 0
+    requires_grad: bool = False
+    tangent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GradUpdate:
+    """``inputs[input].grad`` becomes forward result ``value`` (None: it is set to None)."""
+
+    input: int
+    value: int | None
+
+
+@dataclass(frozen=True)
+class JointGraph:
+    """See the module. ``forward_count`` forward results come first in the output tuple."""
+
+    graph: Graph
+    inputs: tuple[InputInfo, ...]
+    outputs: tuple[OutputInfo, ...]
+    grad_updates: tuple[GradUpdate, ...] = ()
+    forward_count: int = 0
+    tangents: tuple[Node, ...] = ()
+    backward_nodes: frozenset[Node] = field(default_factory=frozenset)
+    """Nodes that were written while gradients were computed."""
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """Everything the graph returns: forward results, then gradients."""
+        return tuple(self.graph.output_node.args[0])
+
+    @property
+    def has_backward(self) -> bool:
+        """True when some output can be differentiated."""
+        return bool(self.tangents)

@@ -1,0 +1,168 @@
+"""Cut a joint graph into a forward and a backward graph that together keep few bytes.
+
+Method: a minimum cut over "keep this value" (its bytes) against "compute it again in the backward" (forbidden
+for products and effects, free for views, a small charge otherwise).
+Source: Z. Jia et al., "Checkmate" (2020) for the trade; the cut formulation is that of AOT compilers since 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lamina_fx import Graph, Node
+
+from .costs import BANNED, CHEAP, FREE, MODERATE, bytes_of, recompute_cost
+from .joint import JointGraph
+from .maxflow import INFINITE, Network
+
+__all__ = ["Partition", "ancestors", "extract", "partition"]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Two graphs and what goes between them.
+
+    ``forward`` takes the joint graph's inputs and returns its forward results followed by ``saved`` values that
+    are no inputs. ``backward`` takes all ``saved`` values, then the tangents, and returns the gradients.
+    ``saved_inputs[k]`` is the input index of saved value k, or None when the forward graph returns it.
+    """
+
+    forward: Graph
+    backward: Graph
+    saved: tuple[Node, ...]
+    saved_inputs: tuple[int | None, ...]
+    saved_bytes: int
+
+
+def partition(joint: JointGraph, budget: float = 1.0) -> Partition:
+    """Split ``joint``.
+
+    ``budget`` in [0, 1] bounds the bytes kept beyond the inputs, as a share of what keeping everything that is
+    not recomputed for free would take; below 1 reductions and then products are computed again as well.
+    Nodes in a ``checkpoint`` region are always recomputed.
+
+    Raises:
+        ValueError: ``budget`` is outside [0, 1].
+    """
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"the memory budget is a share between 0 and 1, got {budget}")
+    facts = _Facts(joint)
+    saved = facts.cut(BANNED)
+    if budget < 1.0:
+        limit = budget * _kept_bytes(saved)
+        for allowed in (BANNED, BANNED + 1):
+            if _kept_bytes(saved) <= limit:
+                break
+            saved = min(saved, facts.cut(allowed, eager=True), key=_kept_bytes)
+    return _split(joint, facts, saved)
+
+
+def _kept_bytes(saved: list[Node]) -> int:
+    return sum(bytes_of(node) for node in saved if node.op != "placeholder")
+
+
+class _Facts:
+    """Which nodes hang on tangents, which the forward needs, and the network over the others."""
+
+    def __init__(self, joint: JointGraph) -> None:
+        self.joint = joint
+        graph = joint.graph
+        tangents = set(joint.tangents)
+        self.after_tangent: set[Node] = set()
+        for node in graph.nodes:
+            if node in tangents or any(i in self.after_tangent for i in node.all_input_nodes):
+                if node.op != "output":
+                    self.after_tangent.add(node)
+        results = joint.results
+        roots = [r for r in results[: joint.forward_count] if isinstance(r, Node)]
+        roots += [n for n in graph.nodes if n.effect is not None and n not in self.after_tangent]
+        self.forward = ancestors(roots)
+        self.gradients = [r for r in results[joint.forward_count :] if isinstance(r, Node)]
+        self.backward = ancestors(self.gradients)
+        self.candidates = [n for n in graph.nodes if n in self.backward and n not in self.after_tangent]
+
+    def cut(self, banned_from: int, eager: bool = False) -> list[Node]:
+        """The cheapest set of values to keep, never recomputing classes from ``banned_from`` on."""
+        number = {node: 2 + 2 * k for k, node in enumerate(self.candidates)}
+        net = Network(2 + 2 * len(number))
+        source, sink = 0, 1
+        for node, vertex in number.items():
+            net.add(vertex, vertex + 1, self._keeping(node, eager))
+            checkpointed = _checkpointed(node)
+            if node.op == "placeholder" or (recompute_cost(node) >= banned_from and not checkpointed):
+                net.add(source, vertex, INFINITE)
+            for user in node.users:
+                if user in self.after_tangent or (user.op == "output" and node in self.gradients):
+                    net.add(vertex + 1, sink, INFINITE)
+                elif user in number:
+                    net.add(vertex + 1, number[user], INFINITE)
+        if net.maximum_flow(source, sink) >= INFINITE:
+            raise RuntimeError("no cut: a value that may be neither kept nor recomputed is needed by the backward")
+        side = net.source_side(source)
+        return [node for node, vertex in number.items() if vertex in side and vertex + 1 not in side]
+
+    def _keeping(self, node: Node, eager: bool) -> int:
+        if isinstance(node.spec, tuple):
+            return INFINITE  # several results: each is kept by its getitem
+        if node.op in ("placeholder", "get_attr"):
+            return 1 + bytes_of(node) // 64  # it lives anyway
+        if _checkpointed(node):
+            return INFINITE
+        size = 2 * bytes_of(node) + 2  # written by the forward, read by the backward
+        charge = {FREE: 2.0, CHEAP: 1.0, MODERATE: 0.75, BANNED: 0.5}[recompute_cost(node)]
+        return int(size * (1.0 if eager else charge)) + 1
+
+
+def _checkpointed(node: Node) -> bool:
+    return any(region.startswith("checkpoint") for region in node.regions) and node.effect is None
+
+
+def ancestors(roots: list[Node]) -> set[Node]:
+    seen = set(roots)
+    stack = list(roots)
+    while stack:
+        for node in stack.pop().all_input_nodes:
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return seen
+
+
+def _split(joint: JointGraph, facts: _Facts, saved: list[Node]) -> Partition:
+    inputs = joint.graph.placeholders[: len(joint.inputs)]
+    position = {node: k for k, node in enumerate(inputs)}
+    kept = [node for node in saved if node not in position]
+    order = [node for node in saved if node in position] + kept
+    results = joint.results
+    forward = extract(joint, inputs, ancestors(kept) | facts.forward, (*results[: joint.forward_count], *kept))
+    backward_inputs = [*order, *joint.tangents]
+    needed = _needed(facts.gradients, set(backward_inputs))
+    backward = extract(joint, backward_inputs, needed, results[joint.forward_count :])
+    return Partition(forward, backward, tuple(order), tuple(position.get(n) for n in order), _kept_bytes(saved))
+
+
+def _needed(roots: list[Node], given: set[Node]) -> set[Node]:
+    seen = set(roots)
+    stack = [node for node in roots if node not in given]
+    while stack:
+        for node in stack.pop().all_input_nodes:
+            if node not in seen:
+                seen.add(node)
+                if node not in given:
+                    stack.append(node)
+    return seen
+
+
+def extract(joint: JointGraph, inputs: list[Node], nodes: set[Node], results: tuple[object, ...]) -> Graph:
+    graph = Graph()
+    graph.attributes = dict(joint.graph.attributes)
+    mapping: dict[Node, Node] = {}
+    for node in inputs:
+        mapping[node] = graph.placeholder(node.name, spec=node.spec)
+    for node in joint.graph.nodes:
+        if node in nodes and node not in mapping:
+            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    lookup: Callable[[object], object] = lambda r: mapping[r] if isinstance(r, Node) else r  # noqa: E731
+    graph.output(tuple(map(lookup, results)))
+    return graph

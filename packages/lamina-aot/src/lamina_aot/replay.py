@@ -1,0 +1,80 @@
+"""Run a captured (imperative) graph on tensors, node by node, doing what the user's code did.
+
+In-place operators, ``.grad`` access and ``backward`` are calls on the tensors themselves; all others are operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import lamina_tensor
+from lamina_fx import Graph, Interpreter, Node
+from lamina_prims import operators
+
+__all__ = ["Replay", "resolve"]
+
+
+def _backward(loss: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
+    loss.backward(gradient, retain_graph=retain_graph, create_graph=create_graph)
+
+
+def _grad_set(tensor: Any, value: Any) -> None:
+    tensor.grad = value
+
+
+def _autograd_grad(outputs: Any, inputs: Any, *rest: Any, **options: Any) -> Any:
+    return lamina_tensor.autograd.grad(outputs, inputs, *rest, **options)
+
+
+_ACTIONS: dict[str, Callable[..., Any]] = {
+    "autograd.backward": _backward,
+    "autograd.grad": _autograd_grad,
+    "grad_get": lambda tensor: tensor.grad,
+    "grad_set": _grad_set,
+    "requires_grad_": lambda tensor, flag=True: tensor.requires_grad_(flag),
+    "detach": lambda tensor: tensor.detach(),
+    "data_get": lambda tensor: tensor.data,
+}
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """What a captured graph's operator id calls: an action, an operator, or a tensor's in-place method."""
+    action = _ACTIONS.get(target)
+    if action is not None:
+        return action
+    operator = operators().get(target)
+    if operator is not None:
+        return operator
+    if target.endswith("_") or target == "setitem":
+        name = "__setitem__" if target == "setitem" else target
+        return lambda tensor, *args, **kwargs: getattr(tensor, name)(*args, **kwargs)
+    raise KeyError(f"the captured graph calls {target!r}, which is neither an operator nor an in-place method")
+
+
+class Replay(Interpreter):
+    """Interpreter of captured graphs over tensors whose new nodes go to ``graph``.
+
+    Each node runs inside its regions (``no_grad``), and what it writes carries its source and regions.
+    """
+
+    def __init__(self, captured: Graph, graph: Graph, tracer: Any) -> None:
+        super().__init__(captured, resolve)
+        self.traced = graph
+        self.tracer = tracer
+
+    def run_node(self, node: Node) -> Any:
+        """Run one node with its regions in force."""
+        self.tracer.source = node.meta.get("source")
+        if not node.regions:
+            self.traced.regions = ()
+            return super().run_node(node)
+        with ExitStack() as stack:
+            for region in node.regions:
+                if region == "no_grad":
+                    stack.enter_context(lamina_tensor.no_grad())
+                elif region == "enable_grad":
+                    stack.enter_context(lamina_tensor.enable_grad())
+            self.traced.regions = tuple(r for r in node.regions if r.startswith("checkpoint"))
+            return super().run_node(node)
