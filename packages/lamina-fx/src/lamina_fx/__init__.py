@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .device import CPU, Device
 from .dtype import *  # noqa: F403
 from .dtype import __all__ as _dtype_all
@@ -33,5 +35,11 @@ __all__ = [
     "Spec",
     "TensorSpec",
     "contiguous_strides",
+    "get_include",
     "map_arguments",
 ]
+
+
+def get_include() -> str:
+    """Folder of the C headers (``lamina/tensor_abi.h``), for a compiler's include path."""
+    return str(Path(__file__).parent / "include")

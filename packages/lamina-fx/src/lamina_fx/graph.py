@@ -113,9 +113,7 @@ class Graph:
         name: str | None = None,
     ) -> Node:
         """Call the operator of this id."""
-        return self.create_node(
-            "call_function", target, args, kwargs, spec=spec, effect=effect, name=name
-        )
+        return self.create_node("call_function", target, args, kwargs, spec=spec, effect=effect, name=name)
 
     def call_method(
         self, name: str, args: tuple[Argument, ...] = (), kwargs: dict[str, Argument] | None = None

@@ -124,9 +124,7 @@ class Node:
         """The nodes among the arguments, each once, in order."""
         return list(dict.fromkeys(iter_nodes((self._args, self._kwargs))))
 
-    def replace_all_uses_with(
-        self, value: Node, keep: Callable[[Node], bool] = lambda user: False
-    ) -> list[Node]:
+    def replace_all_uses_with(self, value: Node, keep: Callable[[Node], bool] = lambda user: False) -> list[Node]:
         """Let every user of this node use ``value`` instead, except those that ``keep`` is true for.
 
         Returns the changed users.

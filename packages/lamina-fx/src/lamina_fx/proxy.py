@@ -83,9 +83,7 @@ class Proxy:
         self.node = node
         self.builder = builder
 
-    def __lamina_operator__(
-        self, operator: OperatorLike, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def __lamina_operator__(self, operator: OperatorLike, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by an operator that finds this proxy among its arguments."""
         return self.builder.call(operator, args, kwargs)
 

@@ -75,8 +75,7 @@ class TensorSpec:
         """True when the strides are row-major (dimensions of size 1 do not matter)."""
         expected = contiguous_strides(self.shape)
         return all(
-            size == 1 or have == want
-            for size, have, want in zip(self.shape, self.strides, expected, strict=True)
+            size == 1 or have == want for size, have, want in zip(self.shape, self.strides, expected, strict=True)
         )
 
     def replace(self, **changes: object) -> TensorSpec:

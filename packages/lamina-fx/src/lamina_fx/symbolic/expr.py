@@ -1,0 +1,511 @@
+"""Expressions over integers: immutable, interned, canonical.
+
+Two expressions that are built the same way after simplification are the same object, so ``is``, ``==`` and
+dict look-ups are pointer comparisons. Every constructor (``FloorDiv(x, 8)``) and operator (``x // 8``) returns
+the canonical form, which may be of another class. Division and remainder round as Python's do. A divisor is
+assumed not to be zero.
+
+>>> i, j = Symbol("i", 0, 99), Symbol("j", 0, 31)
+>>> (32 * i + j) // 32, (32 * i + j) % 32, (i + j) * 2 - j
+(i, j, 2*i + j)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Union
+
+__all__ = [
+    "FALSE", "TRUE", "And", "BooleanConstant", "BooleanExpr", "Comparison", "Eq", "Expr", "ExprLike", "FloorDiv",
+    "Integer", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product", "Sum", "Symbol", "as_expr",
+]  # fmt: skip
+
+ExprLike = Union["Expr", int]
+Bounds = tuple[Union[int, None], Union[int, None]]
+
+
+class Expr:
+    """Base of all expressions.
+
+    ``key`` orders expressions the same way in every process (it is made of names and numbers, not addresses).
+    """
+
+    __slots__ = ("_divisor", "_free", "_range", "_text", "key")
+
+    key: tuple[Any, ...]
+    _range: Bounds | None
+    _free: frozenset[Symbol] | None
+    _text: str | None
+    _divisor: int | None
+
+    # -- questions -----------------------------------------------------------------------------------
+
+    def range(self) -> Bounds:
+        """Least and greatest value (inclusive), None where unbounded. Sound, not always tight."""
+        known = self._range
+        return ranges.compute_range(self) if known is None else known
+
+    @property
+    def free_symbols(self) -> frozenset[Symbol]:
+        """The symbols that occur in this expression."""
+        if self._free is None:
+            self._free = frozenset().union(*[child.free_symbols for child in self.children()])
+        return self._free
+
+    def children(self) -> tuple[Expr, ...]:
+        """The expressions right below this one."""
+        return ()
+
+    @property
+    def is_constant(self) -> bool:
+        """True for integers and for true and false."""
+        return False
+
+    def substitute(self, values: Mapping[Expr, ExprLike]) -> Expr:
+        """Replace symbols (or whole subexpressions) and simplify again. All at once, not one after another."""
+        return substitution.substitute(self, values)
+
+    def evaluate(self, values: Mapping[Expr, int]) -> int:
+        """The value for these values of the symbols (a bool for comparisons).
+
+        Raises:
+            KeyError: a symbol has no value.
+            ZeroDivisionError: a divisor is zero.
+        """
+        return substitution.evaluate(self, values)
+
+    # -- building ------------------------------------------------------------------------------------
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return (
+            simplify.add(self, other if isinstance(other, Expr) else Integer(other)) if _ok(other) else NotImplemented
+        )
+
+    __radd__ = __add__
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return simplify.subtract(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return simplify.subtract(as_expr(other), self) if _ok(other) else NotImplemented
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return simplify.multiply(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Expr:
+        return simplify.scale(self, -1)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return division.floor_div(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return division.floor_div(as_expr(other), self) if _ok(other) else NotImplemented
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return division.mod(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return division.mod(as_expr(other), self) if _ok(other) else NotImplemented
+
+    def __pow__(self, exponent: int) -> Expr:
+        if type(exponent) is not int or exponent < 0:
+            return NotImplemented
+        result: Expr = Integer(1)
+        for _ in range(exponent):
+            result = result * self
+        return result
+
+    def __lt__(self, other: ExprLike) -> BooleanExpr:
+        return boolean.less(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    def __le__(self, other: ExprLike) -> BooleanExpr:
+        return boolean.less_equal(self, as_expr(other)) if _ok(other) else NotImplemented
+
+    def __gt__(self, other: ExprLike) -> BooleanExpr:
+        return boolean.less(as_expr(other), self) if _ok(other) else NotImplemented
+
+    def __ge__(self, other: ExprLike) -> BooleanExpr:
+        return boolean.less_equal(as_expr(other), self) if _ok(other) else NotImplemented
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"whether {self} holds is not known; compare ranges, or ask a ShapeEnv")
+
+    # -- identity ------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Expr:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Expr:
+        return self
+
+    def __repr__(self) -> str:
+        text = self._text
+        if text is None:
+            text = self._text = printing.to_python(self)
+        return text
+
+
+def _ok(value: object) -> bool:
+    return isinstance(value, (Expr, int))
+
+
+def as_expr(value: ExprLike) -> Expr:
+    """An expression for an int or a bool; expressions pass through.
+
+    Raises:
+        TypeError: neither.
+    """
+    if isinstance(value, Expr):
+        return value
+    if value is True or value is False:
+        return TRUE if value else FALSE
+    if isinstance(value, int):
+        return Integer(value)
+    raise TypeError(f"expected an expression or an int, got {type(value).__name__}: {value!r}")
+
+
+def _finish(node: Any, key: tuple[Any, ...]) -> None:
+    node.key = key
+    node._range = node._free = node._text = node._divisor = None
+
+
+# -- leaves --------------------------------------------------------------------------------------------
+
+
+class Integer(Expr):
+    """A constant. Equal to the int of the same value."""
+
+    __slots__ = ("value",)
+    value: int
+    _table: ClassVar[dict[int, Integer]] = {}
+
+    def __new__(cls, value: int) -> Integer:
+        node = cls._table.get(value)
+        if node is None:
+            node = object.__new__(cls)
+            node.value = value = int(value)
+            _finish(node, (9, value))
+            node._range = (value, value)
+            node._free = frozenset()
+            node = cls._table.setdefault(value, node)
+        return node
+
+    @property
+    def is_constant(self) -> bool:
+        return True
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, int) and self.value == other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Integer, (self.value,)
+
+
+_NUMBERED = re.compile(r"(.*?)(\d{0,9})\Z", re.DOTALL)
+
+
+class Symbol(Expr):
+    """An unknown integer with ``lower <= value <= upper`` (None: unbounded), a multiple of ``divisor``.
+
+    ``upper`` may be an expression, such as ``n - 1`` for the index of a loop over ``n`` elements. Symbols are
+    equal when name, bounds and divisor are.
+    """
+
+    __slots__ = ("divisor", "lower", "name", "upper")
+    name: str
+    lower: int | None
+    upper: ExprLike | None
+    divisor: int
+    _table: ClassVar[dict[tuple[Any, ...], Symbol]] = {}
+
+    def __new__(cls, name: str, lower: int | None = None, upper: ExprLike | None = None, divisor: int = 1) -> Symbol:
+        if type(upper) is Integer:
+            upper = upper.value
+        ident = (name, lower, upper, divisor)
+        node = cls._table.get(ident)
+        if node is None:
+            if not name.isidentifier():
+                raise ValueError(f"a symbol's name must be an identifier, got {name!r}")
+            if divisor < 1:
+                raise ValueError(f"the divisor of {name} must be positive, got {divisor}")
+            node = object.__new__(cls)
+            node.name, node.lower, node.upper, node.divisor = ident
+            match = _NUMBERED.match(name)
+            assert match is not None
+            _finish(node, (0, match[1], int(match[2] or -1), name, f"{lower} {upper} {divisor}"))
+            node._free = frozenset((node,))
+            node._text = name
+            node = cls._table.setdefault(ident, node)
+        return node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Symbol, (self.name, self.lower, self.upper, self.divisor)
+
+
+# -- integer operations --------------------------------------------------------------------------------
+
+
+class Sum(Expr):
+    """``constant`` plus each term times its coefficient. Also ``3*x``, the sum of one term.
+
+    ``terms`` is a tuple of (expression, coefficient) in the order of ``key``; no term is a sum or a constant and no
+    coefficient is zero.
+    """
+
+    __slots__ = ("constant", "terms")
+    constant: int
+    terms: tuple[tuple[Expr, int], ...]
+    _table: ClassVar[dict[tuple[Any, ...], Sum]] = {}
+
+    def __new__(cls, *summands: ExprLike) -> Expr:  # type: ignore[misc]
+        total: Expr = Integer(0)
+        for summand in summands:
+            total = total + summand
+        return total
+
+    @staticmethod
+    def make(constant: int, terms: tuple[tuple[Expr, int], ...]) -> Sum:
+        """The node for terms that are canonical already."""
+        ident = (constant, terms)
+        node = Sum._table.get(ident)
+        if node is None:
+            node = object.__new__(Sum)
+            node.constant, node.terms = constant, terms
+            _finish(node, (5, tuple([(term.key, c) for term, c in terms]), constant))
+            node = Sum._table.setdefault(ident, node)
+        return node
+
+    def children(self) -> tuple[Expr, ...]:
+        return tuple([term for term, _ in self.terms])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sum, (*[term * c for term, c in self.terms], self.constant)
+
+
+class _Operation(Expr):
+    """A node that is its class and a tuple of arguments."""
+
+    __slots__ = ("args",)
+    args: tuple[Expr, ...]
+    rank: ClassVar[int] = 0
+    _table: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    @classmethod
+    def make(cls, *args: Expr) -> Any:
+        """The node for arguments that are canonical already."""
+        ident = (cls, args)
+        node = _Operation._table.get(ident)
+        if node is None:
+            node = object.__new__(cls)
+            node.args = args
+            _finish(node, (cls.rank, *[a.key for a in args]))
+            node = _Operation._table.setdefault(ident, node)
+        return node
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args
+
+
+class Product(_Operation):
+    """Two or more factors in the order of ``key``, repeated for powers; none is a constant."""
+
+    __slots__ = ()
+    rank = 1
+
+    def __new__(cls, *factors: ExprLike) -> Expr:  # type: ignore[misc]
+        result: Expr = Integer(1)
+        for factor in factors:
+            result = result * factor
+        return result
+
+
+class FloorDiv(_Operation):
+    """``args[0] // args[1]``, rounded towards minus infinity."""
+
+    __slots__ = ()
+    rank = 2
+
+    def __new__(cls, numerator: ExprLike, denominator: ExprLike) -> Expr:  # type: ignore[misc]
+        return division.floor_div(as_expr(numerator), as_expr(denominator))
+
+
+class Mod(_Operation):
+    """``args[0] % args[1]``, with the sign of the divisor."""
+
+    __slots__ = ()
+    rank = 3
+
+    def __new__(cls, numerator: ExprLike, denominator: ExprLike) -> Expr:  # type: ignore[misc]
+        return division.mod(as_expr(numerator), as_expr(denominator))
+
+
+class Min(_Operation):
+    """The least of two or more."""
+
+    __slots__ = ()
+    rank = 6
+
+    def __new__(cls, *args: ExprLike) -> Expr:  # type: ignore[misc]
+        return simplify.minimum([as_expr(a) for a in args])
+
+
+class Max(_Operation):
+    """The greatest of two or more."""
+
+    __slots__ = ()
+    rank = 7
+
+    def __new__(cls, *args: ExprLike) -> Expr:  # type: ignore[misc]
+        return simplify.maximum([as_expr(a) for a in args])
+
+
+# -- truth values --------------------------------------------------------------------------------------
+
+
+class BooleanExpr(Expr):
+    """Something that is true or false. ``&``, ``|`` and ``~`` are and, or, not."""
+
+    __slots__ = ()
+
+    def __and__(self, other: BooleanExpr | bool) -> BooleanExpr:
+        return boolean.conjunction((self, as_expr(other)))
+
+    def __or__(self, other: BooleanExpr | bool) -> BooleanExpr:
+        return boolean.disjunction((self, as_expr(other)))
+
+    __rand__ = __and__
+    __ror__ = __or__
+
+    def __invert__(self) -> BooleanExpr:
+        return boolean.negation(self)
+
+
+class BooleanConstant(BooleanExpr):
+    """``TRUE`` or ``FALSE``."""
+
+    __slots__ = ("value",)
+    value: bool
+
+    def __new__(cls, value: bool) -> BooleanConstant:
+        return TRUE if value else FALSE
+
+    @property
+    def is_constant(self) -> bool:
+        return True
+
+    def __bool__(self) -> bool:
+        return self.value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BooleanConstant, (self.value,)
+
+
+def _constant(value: bool) -> BooleanConstant:
+    node = object.__new__(BooleanConstant)
+    node.value = value
+    _finish(node, (10, value))
+    node._free = frozenset()
+    node._range = (int(value), int(value))
+    return node
+
+
+TRUE = _constant(True)
+FALSE = _constant(False)
+
+
+class Comparison(_Operation, BooleanExpr):
+    """``args[0]`` compared with ``args[1]``. Common terms and factors are cancelled."""
+
+    __slots__ = ()
+    symbol: ClassVar[str] = ""
+
+
+class Eq(Comparison):
+    """Equal."""
+
+    __slots__ = ()
+    rank, symbol = 11, "=="
+
+    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.equal(as_expr(left), as_expr(right))
+
+
+class Ne(Comparison):
+    """Not equal."""
+
+    __slots__ = ()
+    rank, symbol = 12, "!="
+
+    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.negation(boolean.equal(as_expr(left), as_expr(right)))
+
+
+class Lt(Comparison):
+    """Less."""
+
+    __slots__ = ()
+    rank, symbol = 13, "<"
+
+    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.less(as_expr(left), as_expr(right))
+
+
+class Le(Comparison):
+    """Less or equal."""
+
+    __slots__ = ()
+    rank, symbol = 14, "<="
+
+    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.less_equal(as_expr(left), as_expr(right))
+
+
+class And(_Operation, BooleanExpr):
+    """All hold."""
+
+    __slots__ = ()
+    rank = 15
+
+    def __new__(cls, *args: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.conjunction(tuple([as_expr(a) for a in args]))
+
+
+class Or(_Operation, BooleanExpr):
+    """One holds."""
+
+    __slots__ = ()
+    rank = 16
+
+    def __new__(cls, *args: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.disjunction(tuple([as_expr(a) for a in args]))
+
+
+class Not:
+    """``Not(x)`` is the opposite of ``x``; it is pushed down to comparisons, so there is no node of this kind."""
+
+    def __new__(cls, value: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
+        return boolean.negation(as_expr(value))
+
+
+# The rules import the classes above, and operators call the rules: hence these stand at the end.
+from . import boolean, division, printing, ranges, simplify, substitution  # noqa: E402
