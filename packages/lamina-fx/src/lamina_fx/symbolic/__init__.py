@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-# isort: split  (expr comes first: it and the rules import each other)
+from . import expr as _first  # noqa: F401  (it and the rules import each other, so it must come first)
 from .divisibility import divides, exact_quotient, known_divisor
 from .expr import (
     FALSE,
