@@ -1,0 +1,34 @@
+"""Builds the launcher of generated programs; everything else is in pyproject.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+from setuptools import Extension, setup
+
+HERE = Path(__file__).parent.resolve()
+SOURCES = ("module", "program", "inputs", "workspace", "pool")
+
+
+def tensor_abi_folder() -> str:
+    """Where ``lamina/tensor_abi.h`` is: in the installed lamina-fx, or beside this package in the repository."""
+    try:
+        import lamina_fx
+    except ImportError:
+        return str(HERE.parent / "lamina-fx" / "src" / "lamina_fx" / "include")
+    return str(Path(lamina_fx.__file__).parent / "include")
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "lamina_inductor.host._launcher",
+            sources=[f"src/lamina_inductor/host/{name}.cpp" for name in SOURCES],
+            include_dirs=[tensor_abi_folder(), numpy.get_include()],
+            depends=["src/lamina_inductor/host/launcher.h", "src/lamina_inductor/host/host_abi.h"],
+            extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
+            language="c++",
+        )
+    ]
+)
