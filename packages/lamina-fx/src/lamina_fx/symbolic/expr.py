@@ -31,15 +31,26 @@ class Expr:
     ``key`` orders expressions the same way in every process (it is made of names and numbers, not addresses).
     """
 
-    __slots__ = ("_divisor", "_free", "_range", "_text", "key")
+    __slots__ = ("_divisor", "_free", "_key", "_range", "_text")
 
-    key: tuple[Any, ...]
+    _key: tuple[Any, ...] | None
     _range: Bounds | None
     _free: frozenset[Symbol] | None
     _text: str | None
     _divisor: int | None
 
     # -- questions -----------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What expressions are ordered by; made when first asked for."""
+        key = self._key
+        if key is None:
+            key = self._key = self._make_key()
+        return key
+
+    def _make_key(self) -> tuple[Any, ...]:
+        raise NotImplementedError
 
     def range(self) -> Bounds:
         """Least and greatest value (inclusive), None where unbounded. Sound, not always tight."""
@@ -170,8 +181,8 @@ def as_expr(value: ExprLike) -> Expr:
     raise TypeError(f"expected an expression or an int, got {type(value).__name__}: {value!r}")
 
 
-def _finish(node: Any, key: tuple[Any, ...]) -> None:
-    node.key = key
+def _finish(node: Any, key: tuple[Any, ...] | None = None) -> None:
+    node._key = key
     node._range = node._free = node._text = node._divisor = None
 
 
@@ -186,6 +197,7 @@ class Integer(Expr):
     _table: ClassVar[dict[int, Integer]] = {}
 
     def __new__(cls, value: int) -> Integer:
+        """The one object of this value."""
         node = cls._table.get(value)
         if node is None:
             node = object.__new__(cls)
@@ -198,6 +210,7 @@ class Integer(Expr):
 
     @property
     def is_constant(self) -> bool:
+        """True."""
         return True
 
     def __int__(self) -> int:
@@ -236,6 +249,11 @@ class Symbol(Expr):
     _table: ClassVar[dict[tuple[Any, ...], Symbol]] = {}
 
     def __new__(cls, name: str, lower: int | None = None, upper: ExprLike | None = None, divisor: int = 1) -> Symbol:
+        """The one object of this name, these bounds and this divisor.
+
+        Raises:
+            ValueError: the name is no identifier, or the divisor is not positive.
+        """
         if type(upper) is Integer:
             upper = upper.value
         ident = (name, lower, upper, divisor)
@@ -274,7 +292,8 @@ class Sum(Expr):
     terms: tuple[tuple[Expr, int], ...]
     _table: ClassVar[dict[tuple[Any, ...], Sum]] = {}
 
-    def __new__(cls, *summands: ExprLike) -> Expr:  # type: ignore[misc]
+    def __new__(cls, *summands: ExprLike) -> Any:
+        """The canonical sum, perhaps of another class."""
         total: Expr = Integer(0)
         for summand in summands:
             total = total + summand
@@ -288,24 +307,36 @@ class Sum(Expr):
         if node is None:
             node = object.__new__(Sum)
             node.constant, node.terms = constant, terms
-            _finish(node, (5, tuple([(term.key, c) for term, c in terms]), constant))
+            _finish(node)
             node = Sum._table.setdefault(ident, node)
         return node
 
     def children(self) -> tuple[Expr, ...]:
+        """The terms, without coefficients."""
         return tuple([term for term, _ in self.terms])
+
+    def _make_key(self) -> tuple[Any, ...]:
+        return (5, tuple([(term.key, c) for term, c in self.terms]), self.constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sum, (*[term * c for term, c in self.terms], self.constant)
 
 
 class _Operation(Expr):
-    """A node that is its class and a tuple of arguments."""
+    """A node that is its class and a tuple of arguments. The constructor simplifies; ``make`` does not."""
 
     __slots__ = ("args",)
     args: tuple[Expr, ...]
     rank: ClassVar[int] = 0
     _table: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    def __new__(cls, *args: ExprLike) -> Any:
+        """The canonical expression, perhaps of another class."""
+        return cls._simplified(*[as_expr(a) for a in args])
+
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        raise NotImplementedError
 
     @classmethod
     def make(cls, *args: Expr) -> Any:
@@ -315,12 +346,16 @@ class _Operation(Expr):
         if node is None:
             node = object.__new__(cls)
             node.args = args
-            _finish(node, (cls.rank, *[a.key for a in args]))
+            _finish(node)
             node = _Operation._table.setdefault(ident, node)
         return node
 
     def children(self) -> tuple[Expr, ...]:
+        """The arguments."""
         return self.args
+
+    def _make_key(self) -> tuple[Any, ...]:
+        return (self.rank, *[a.key for a in self.args])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self.args
@@ -332,11 +367,9 @@ class Product(_Operation):
     __slots__ = ()
     rank = 1
 
-    def __new__(cls, *factors: ExprLike) -> Expr:  # type: ignore[misc]
-        result: Expr = Integer(1)
-        for factor in factors:
-            result = result * factor
-        return result
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.product(args)
 
 
 class FloorDiv(_Operation):
@@ -345,8 +378,9 @@ class FloorDiv(_Operation):
     __slots__ = ()
     rank = 2
 
-    def __new__(cls, numerator: ExprLike, denominator: ExprLike) -> Expr:  # type: ignore[misc]
-        return division.floor_div(as_expr(numerator), as_expr(denominator))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return division.floor_div(a, b)
 
 
 class Mod(_Operation):
@@ -355,8 +389,9 @@ class Mod(_Operation):
     __slots__ = ()
     rank = 3
 
-    def __new__(cls, numerator: ExprLike, denominator: ExprLike) -> Expr:  # type: ignore[misc]
-        return division.mod(as_expr(numerator), as_expr(denominator))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return division.mod(a, b)
 
 
 class Min(_Operation):
@@ -365,8 +400,9 @@ class Min(_Operation):
     __slots__ = ()
     rank = 6
 
-    def __new__(cls, *args: ExprLike) -> Expr:  # type: ignore[misc]
-        return simplify.minimum([as_expr(a) for a in args])
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.minimum(args)
 
 
 class Max(_Operation):
@@ -375,8 +411,9 @@ class Max(_Operation):
     __slots__ = ()
     rank = 7
 
-    def __new__(cls, *args: ExprLike) -> Expr:  # type: ignore[misc]
-        return simplify.maximum([as_expr(a) for a in args])
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.maximum(args)
 
 
 # -- truth values --------------------------------------------------------------------------------------
@@ -407,10 +444,12 @@ class BooleanConstant(BooleanExpr):
     value: bool
 
     def __new__(cls, value: bool) -> BooleanConstant:
+        """``TRUE`` or ``FALSE``."""
         return TRUE if value else FALSE
 
     @property
     def is_constant(self) -> bool:
+        """True."""
         return True
 
     def __bool__(self) -> bool:
@@ -446,8 +485,9 @@ class Eq(Comparison):
     __slots__ = ()
     rank, symbol = 11, "=="
 
-    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.equal(as_expr(left), as_expr(right))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return boolean.equal(a, b)
 
 
 class Ne(Comparison):
@@ -456,8 +496,9 @@ class Ne(Comparison):
     __slots__ = ()
     rank, symbol = 12, "!="
 
-    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.negation(boolean.equal(as_expr(left), as_expr(right)))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return boolean.negation(boolean.equal(a, b))
 
 
 class Lt(Comparison):
@@ -466,8 +507,9 @@ class Lt(Comparison):
     __slots__ = ()
     rank, symbol = 13, "<"
 
-    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.less(as_expr(left), as_expr(right))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return boolean.less(a, b)
 
 
 class Le(Comparison):
@@ -476,8 +518,9 @@ class Le(Comparison):
     __slots__ = ()
     rank, symbol = 14, "<="
 
-    def __new__(cls, left: ExprLike, right: ExprLike) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.less_equal(as_expr(left), as_expr(right))
+    @staticmethod
+    def _simplified(a: Expr, b: Expr) -> Expr:
+        return boolean.less_equal(a, b)
 
 
 class And(_Operation, BooleanExpr):
@@ -486,8 +529,9 @@ class And(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 15
 
-    def __new__(cls, *args: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.conjunction(tuple([as_expr(a) for a in args]))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.conjunction(args)
 
 
 class Or(_Operation, BooleanExpr):
@@ -496,14 +540,16 @@ class Or(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 16
 
-    def __new__(cls, *args: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
-        return boolean.disjunction(tuple([as_expr(a) for a in args]))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.disjunction(args)
 
 
 class Not:
     """``Not(x)`` is the opposite of ``x``; it is pushed down to comparisons, so there is no node of this kind."""
 
-    def __new__(cls, value: BooleanExpr | bool) -> BooleanExpr:  # type: ignore[misc]
+    def __new__(cls, value: BooleanExpr | bool) -> Any:
+        """The opposite."""
         return boolean.negation(as_expr(value))
 
 

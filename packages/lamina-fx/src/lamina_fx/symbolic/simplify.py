@@ -148,6 +148,14 @@ def _multiply(a: Expr, b: Expr) -> Expr:
     return sum_of(constant_a * constant_b, total)
 
 
+def product(factors: Sequence[Expr]) -> Expr:
+    """The product of any number of factors."""
+    result: Expr = Integer(1)
+    for factor in factors:
+        result = multiply(result, factor)
+    return result
+
+
 def _factors(term: Expr) -> tuple[Expr, ...]:
     return term.args if type(term) is Product else (term,)  # type: ignore[attr-defined]
 
