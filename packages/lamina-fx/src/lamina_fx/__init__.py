@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .builder import GraphBuilder, OperatorLike, OperatorResolver
 from .device import CPU, Device
 from .dtype import *  # noqa: F403
 from .dtype import __all__ as _dtype_all
 from .graph import Graph
 from .interpreter import Interpreter, Resolver
 from .node import Argument, Node, map_arguments
-from .proxy import GraphBuilder, OperatorLike, Proxy
+from .proxy import Proxy
 from .spec import ScalarSpec, Size, Spec, TensorSpec, contiguous_strides
 
 __version__ = "0.1.0.dev0"
@@ -28,6 +29,7 @@ __all__ = [
     "Interpreter",
     "Node",
     "OperatorLike",
+    "OperatorResolver",
     "Proxy",
     "Resolver",
     "ScalarSpec",

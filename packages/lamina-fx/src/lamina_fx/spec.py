@@ -17,7 +17,7 @@ from .dtype import DType, float32  # noqa: F401  (float32 is for the doctest)
 if TYPE_CHECKING:
     from .symbolic import SymInt
 
-__all__ = ["ScalarSpec", "Size", "Spec", "TensorSpec", "contiguous_strides"]
+__all__ = ["ScalarSpec", "Size", "Spec", "TensorSpec", "contiguous_strides", "same_sizes"]
 
 Size = Union[int, "SymInt"]
 """A dimension: an integer, or a symbolic one."""
@@ -34,10 +34,24 @@ def contiguous_strides(shape: Sequence[Size]) -> tuple[Size, ...]:
     return tuple(strides)
 
 
+def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Are the sizes equal as expressions? Never guards, unlike ``==`` of symbolic sizes."""
+    if len(a) != len(b):
+        return False
+    return all(x is y or _same(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _same(x: Size, y: Size) -> bool:
+    if type(x) is int and type(y) is int:
+        return x == y
+    return getattr(x, "expr", x) == getattr(y, "expr", y)  # expressions are interned
+
+
 class TensorSpec:
     """Shape, dtype, strides (in elements) and device of a tensor. Immutable and hashable.
 
-    ``strides=None`` means contiguous. Two specs are equal when all four agree.
+    ``strides=None`` means contiguous. Two specs are equal when all four agree; symbolic sizes agree when their
+    expressions do, and comparing adds no guard.
     """
 
     __slots__ = ("device", "dtype", "shape", "strides")
@@ -88,18 +102,25 @@ class TensorSpec:
             raise TypeError(f"TensorSpec has no field {', '.join(changes)}")
         return TensorSpec(self.shape if shape is None else shape, dtype, strides, device)  # type: ignore[arg-type]
 
-    def _key(self) -> tuple[object, ...]:
-        return self.shape, self.dtype, self.strides, self.device
-
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, TensorSpec) and self._key() == other._key())
+        if self is other:
+            return True
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return (
+            self.dtype is other.dtype
+            and len(self.shape) == len(other.shape)
+            and same_sizes(self.shape, other.shape)
+            and same_sizes(self.strides, other.strides)
+            and self.device == other.device
+        )
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((len(self.shape), self.dtype, tuple([s for s in self.shape if type(s) is int])))
 
     def __repr__(self) -> str:
         text = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
-        if self.strides != contiguous_strides(self.shape):
+        if not same_sizes(self.strides, contiguous_strides(self.shape)):
             text += f"@({', '.join(map(str, self.strides))})"
         return text if self.device == CPU else f"{text} {self.device}"
 

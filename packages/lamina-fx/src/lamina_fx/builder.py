@@ -1,0 +1,148 @@
+"""Writes nodes for operators called on proxies.
+
+>>> from lamina_fx import Graph
+>>> b = GraphBuilder(Graph())
+>>> x = b.input("x")
+>>> _ = b.graph.output((2 * -x).node)
+>>> [n.target for n in b.graph.nodes]
+['x', 'neg', 'mul', 'output']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .graph import Graph
+from .node import Argument, Node
+from .proxy import Proxy, to_node
+from .spec import Spec
+
+__all__ = ["GraphBuilder", "OperatorLike", "OperatorResolver"]
+
+
+class OperatorLike(Protocol):
+    """What the graph layer needs to know of an operator."""
+
+    id: str
+    effect: str | None
+
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
+        """Spec of the result; tensor arguments are given as their specs.
+
+        Raises the error that the user should see when the arguments do not fit.
+        """
+        ...
+
+
+class OperatorResolver(Protocol):
+    """From an operator id to the operator.
+
+    It may also have ``method(name)``: the operator (or a tuple of overloads, or nothing) that is called by
+    ``tensor.name(...)``, with ``"__add__"`` for ``+`` and so on; and ``resolve("Tensor." + name, args, kwargs)``, which
+    picks among overloads.
+    """
+
+    def __call__(self, id: str, /) -> OperatorLike:
+        """The operator of this id; raises KeyError when there is none."""
+        ...
+
+
+class GraphBuilder:
+    """Writes nodes for operators called on proxies.
+
+    ``source()`` gives the ``meta`` of new nodes, for instance ``{"source": (file, line, function)}``.
+    With a ``resolver``, ``x + 1`` calls the operator that it gives, so results have specs; without one, bare
+    nodes are written.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        source: Callable[[], dict[str, Any]] | None = None,
+        *,
+        resolver: OperatorResolver | None = None,
+    ) -> None:
+        self.graph = graph
+        self.source = source
+        self.resolver = resolver
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def input(self, name: str, spec: Spec = None) -> Any:
+        """A new placeholder's proxy."""
+        return self.results(self.graph.placeholder(name, spec=spec), spec)
+
+    def call(self, operator: OperatorLike, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Add a call of ``operator``; returns a proxy, or a tuple of proxies for several outputs."""
+        spec = operator.infer(_map(args, _spec_of), _map(kwargs, _spec_of) if kwargs else {})
+        node = self.graph.call_function(
+            operator.id,
+            _map(args, to_node),
+            _map(kwargs, to_node) if kwargs else None,
+            spec=spec,
+            effect=operator.effect,
+        )
+        if self.source is not None:
+            node.meta.update(self.source())
+        return self.results(node, spec)
+
+    def call_id(self, id: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        """Call the operator of this id through the resolver; without one, a bare node."""
+        if self.resolver is not None:
+            return self.call(self.resolver(id), args, kwargs or {})
+        return self.create("call_function", id, args, kwargs)
+
+    def create(
+        self, op: str, target: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, spec: Spec = None
+    ) -> Proxy:
+        """Add a node of any kind; proxies among the arguments become their nodes."""
+        node = self.graph.create_node(op, target, _map(args, to_node), _map(kwargs or {}, to_node), spec=spec)
+        if self.source is not None:
+            node.meta.update(self.source())
+        return Proxy(node, self)
+
+    def method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperatorLike | None:
+        """The operator that ``args[0].name(*args[1:])`` means, or None when the resolver knows none."""
+        find = getattr(self.resolver, "method", None)
+        found = None if find is None else find(name)
+        if not isinstance(found, (tuple, list)):
+            return found
+        if len(found) > 1 and hasattr(self.resolver, "resolve"):
+            return self.resolver.resolve(f"Tensor.{name}", args, kwargs)  # type: ignore[union-attr]
+        return found[0] if found else None
+
+    def has_method(self, name: str) -> bool:
+        """True when the resolver knows a method of this name."""
+        find = getattr(self.resolver, "method", None)
+        return find is not None and bool(find(name))
+
+    def results(self, node: Node, spec: Spec) -> Any:
+        """The proxy of ``node``; with several outputs, a tuple of the proxies of its items."""
+        if not isinstance(spec, tuple):
+            return Proxy(node, self)
+        parts = []
+        for index, part in enumerate(spec):
+            item = self.graph.call_function("getitem", (node, index), spec=part)
+            item.meta.update(node.meta)
+            parts.append(self.results(item, part))
+        return tuple(parts)
+
+
+def _map(value: Argument, fn: Callable[[Any], Any]) -> Any:
+    kind = type(value)
+    if kind is tuple:
+        return tuple([_map(v, fn) for v in value])
+    if kind is list:
+        return [_map(v, fn) for v in value]
+    if kind is dict:
+        return {key: _map(v, fn) for key, v in value.items()}
+    if kind is slice:
+        return slice(_map(value.start, fn), _map(value.stop, fn), _map(value.step, fn))
+    return fn(value)
+
+
+def _spec_of(value: Any) -> Any:
+    return value.node.spec if isinstance(value, Proxy) else value
