@@ -9,41 +9,20 @@ from __future__ import annotations
 
 from . import expr as _first  # noqa: F401  (it and the rules import each other, so it must come first)
 from .divisibility import divides, exact_quotient, known_divisor
-from .expr import (
-    FALSE,
-    TRUE,
-    And,
-    BooleanConstant,
-    BooleanExpr,
-    Comparison,
-    Eq,
-    Expr,
-    ExprLike,
-    FloorDiv,
-    Integer,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Ne,
-    Not,
-    Or,
-    Product,
-    Sum,
-    Symbol,
-    as_expr,
-)  # fmt: skip
+from .expr import FALSE, TRUE, BooleanConstant, BooleanExpr, Expr, ExprLike, Integer, Sum, Symbol, as_expr
+from .facts import Facts
+from .operations import And, Comparison, Eq, FloorDiv, Le, Lt, Max, Min, Mod, Ne, Not, Or, Product
 from .parse import parse_expr
 from .printing import C_PRELUDE, to_c, to_python
 from .ranges import range_with
 from .shape_env import ShapeEnv, ShapeGuard, UnbackedSizeError
-from .symint import SymBool, SymFloat, SymInt, sym_float, sym_int, sym_max, sym_min, sym_sqrt
+from .symfloat import SymFloat, sym_float, sym_sqrt
+from .symint import SymBool, SymInt, sym_int, sym_max, sym_min
 
 __all__ = [
     "C_PRELUDE", "FALSE", "TRUE", "And", "BooleanConstant", "BooleanExpr", "Comparison", "Eq", "Expr", "ExprLike",
-    "FloorDiv", "Integer", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product", "ShapeEnv", "ShapeGuard",
-    "Sum", "SymBool", "SymFloat", "SymInt", "Symbol", "UnbackedSizeError", "as_expr", "divides", "exact_quotient",
+    "Facts", "FloorDiv", "Integer", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product", "ShapeEnv",
+    "ShapeGuard", "Sum", "SymBool", "SymFloat", "SymInt", "Symbol", "UnbackedSizeError", "as_expr", "divides", "exact_quotient",
     "known_divisor", "parse_expr", "range_with", "sym_float", "sym_int", "sym_max", "sym_min", "sym_sqrt", "to_c",
     "to_python",
 ]  # fmt: skip

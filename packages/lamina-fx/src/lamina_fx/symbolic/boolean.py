@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from math import gcd
 from operator import attrgetter
 
-from .expr import FALSE, TRUE, And, BooleanConstant, BooleanExpr, Eq, Expr, Integer, Le, Lt, Ne, Or
+from .expr import FALSE, TRUE, BooleanConstant, BooleanExpr, Expr, Integer
+from .operations import And, Eq, Le, Lt, Ne, Or
 from .simplify import Terms, add, from_terms, linear, scale, subtract
 
 __all__ = ["conjunction", "difference", "disjunction", "equal", "less", "less_equal", "negation"]
@@ -52,7 +53,7 @@ def _at_most_zero(d: Expr) -> BooleanExpr:
     if not left:
         return Le.make(Integer(-bound), from_terms(0, right))
     if bound < 0 and right:
-        return Lt.make(from_terms(-bound - 1, left), from_terms(0, right))
+        return Le.make(from_terms(-bound, left), from_terms(0, right))
     return Le.make(from_terms(0, left), from_terms(bound, right))
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from math import gcd
 
 from . import simplify
-from .expr import Expr, ExprLike, Integer, Max, Min, Mod, Product, Sum, Symbol, as_expr
+from .expr import Expr, ExprLike, Integer, Sum, Symbol, as_expr
+from .operations import Max, Min, Mod, Product
 
 __all__ = ["divides", "exact_quotient", "known_divisor"]
 

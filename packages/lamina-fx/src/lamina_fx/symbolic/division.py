@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from math import gcd
 
 from .divisibility import exact_quotient, known_divisor, monomial_quotient
-from .expr import Expr, FloorDiv, Integer, Mod, Product, Symbol
+from .expr import Expr, Integer, Symbol
+from .operations import FloorDiv, Mod, Product
 from .simplify import Terms, add, from_terms, linear, multiply, scale, subtract, sum_of
 
 __all__ = ["floor_div", "mod"]

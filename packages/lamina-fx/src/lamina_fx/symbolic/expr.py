@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Union
 
 __all__ = [
-    "FALSE", "TRUE", "And", "BooleanConstant", "BooleanExpr", "Comparison", "Eq", "Expr", "ExprLike", "FloorDiv",
-    "Integer", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product", "Sum", "Symbol", "as_expr",
+    "FALSE", "TRUE", "BooleanConstant", "BooleanExpr", "Bounds", "Expr", "ExprLike", "Integer", "Sum", "Symbol",
+    "as_expr",
 ]  # fmt: skip
 
 ExprLike = Union["Expr", int]
@@ -319,101 +319,7 @@ class Sum(Expr):
         return (5, tuple([(term.key, c) for term, c in self.terms]), self.constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Sum, (*[term * c for term, c in self.terms], self.constant)
-
-
-class _Operation(Expr):
-    """A node that is its class and a tuple of arguments. The constructor simplifies; ``make`` does not."""
-
-    __slots__ = ("args",)
-    args: tuple[Expr, ...]
-    rank: ClassVar[int] = 0
-    _table: ClassVar[dict[tuple[Any, ...], Any]] = {}
-
-    def __new__(cls, *args: ExprLike) -> Any:
-        """The canonical expression, perhaps of another class."""
-        return cls._simplified(*[as_expr(a) for a in args])
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        raise NotImplementedError
-
-    @classmethod
-    def make(cls, *args: Expr) -> Any:
-        """The node for arguments that are canonical already."""
-        ident = (cls, args)
-        node = _Operation._table.get(ident)
-        if node is None:
-            node = object.__new__(cls)
-            node.args = args
-            _finish(node)
-            node = _Operation._table.setdefault(ident, node)
-        return node
-
-    def children(self) -> tuple[Expr, ...]:
-        """The arguments."""
-        return self.args
-
-    def _make_key(self) -> tuple[Any, ...]:
-        return (self.rank, *[a.key for a in self.args])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.args
-
-
-class Product(_Operation):
-    """Two or more factors in the order of ``key``, repeated for powers; none is a constant."""
-
-    __slots__ = ()
-    rank = 1
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.product(args)
-
-
-class FloorDiv(_Operation):
-    """``args[0] // args[1]``, rounded towards minus infinity."""
-
-    __slots__ = ()
-    rank = 2
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return division.floor_div(a, b)
-
-
-class Mod(_Operation):
-    """``args[0] % args[1]``, with the sign of the divisor."""
-
-    __slots__ = ()
-    rank = 3
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return division.mod(a, b)
-
-
-class Min(_Operation):
-    """The least of two or more."""
-
-    __slots__ = ()
-    rank = 6
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.minimum(args)
-
-
-class Max(_Operation):
-    """The greatest of two or more."""
-
-    __slots__ = ()
-    rank = 7
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.maximum(args)
+        return Sum.make, (self.constant, self.terms)
 
 
 # -- truth values --------------------------------------------------------------------------------------
@@ -470,87 +376,6 @@ def _constant(value: bool) -> BooleanConstant:
 
 TRUE = _constant(True)
 FALSE = _constant(False)
-
-
-class Comparison(_Operation, BooleanExpr):
-    """``args[0]`` compared with ``args[1]``. Common terms and factors are cancelled."""
-
-    __slots__ = ()
-    symbol: ClassVar[str] = ""
-
-
-class Eq(Comparison):
-    """Equal."""
-
-    __slots__ = ()
-    rank, symbol = 11, "=="
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.equal(a, b)
-
-
-class Ne(Comparison):
-    """Not equal."""
-
-    __slots__ = ()
-    rank, symbol = 12, "!="
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.negation(boolean.equal(a, b))
-
-
-class Lt(Comparison):
-    """Less."""
-
-    __slots__ = ()
-    rank, symbol = 13, "<"
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.less(a, b)
-
-
-class Le(Comparison):
-    """Less or equal."""
-
-    __slots__ = ()
-    rank, symbol = 14, "<="
-
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.less_equal(a, b)
-
-
-class And(_Operation, BooleanExpr):
-    """All hold."""
-
-    __slots__ = ()
-    rank = 15
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return boolean.conjunction(args)
-
-
-class Or(_Operation, BooleanExpr):
-    """One holds."""
-
-    __slots__ = ()
-    rank = 16
-
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return boolean.disjunction(args)
-
-
-class Not:
-    """``Not(x)`` is the opposite of ``x``; it is pushed down to comparisons, so there is no node of this kind."""
-
-    def __new__(cls, value: BooleanExpr | bool) -> Any:
-        """The opposite."""
-        return boolean.negation(as_expr(value))
 
 
 # The rules import the classes above, and operators call the rules: hence these stand at the end.

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from .expr import FALSE, TRUE, And, Eq, Expr, Integer, Max, Min, Ne, Not, Or
+from .expr import FALSE, TRUE, Expr, Integer
+from .operations import And, Eq, Max, Min, Ne, Not, Or
 
 __all__ = ["parse_expr"]
 

@@ -10,21 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .expr import (
-    And,
-    BooleanConstant,
-    Comparison,
-    Expr,
-    FloorDiv,
-    Integer,
-    Max,
-    Min,
-    Mod,
-    Or,
-    Product,
-    Sum,
-    Symbol,
-)  # fmt: skip
+from .expr import BooleanConstant, Expr, Integer, Sum, Symbol
+from .operations import And, Comparison, FloorDiv, Max, Min, Mod, Or, Product
 
 __all__ = ["C_PRELUDE", "to_c", "to_python"]
 
@@ -92,15 +79,15 @@ class _Writer:
         parts: list[str] = []
         for term, c in expr.terms:
             sign = "-" if c < 0 else "+"
-            body = self.write(term, _PRODUCT)
+            divides = type(term) is FloorDiv or type(term) is Mod
+            tight = divides and (abs(c) != 1 or (c < 0 and not parts))  # -(a % b) is not -a % b
+            body = self.write(term, _PRODUCT + 1 if tight else _PRODUCT)
             if abs(c) != 1:
-                if type(term) is not Symbol and type(term) is not Product:
-                    body = self.write(term, _PRODUCT + 1)
                 body = f"{self.constant(abs(c))}*{body}"
             if parts:
                 parts.append(f" {sign} {body}")
             else:
-                parts.append(body if c > 0 else f"-{body}" if body[0] != "-" else f"-({body})")
+                parts.append(body if c > 0 else f"-{body}")
         if expr.constant:
             parts.append(f" {'-' if expr.constant < 0 else '+'} {self.constant(abs(expr.constant))}")
         text = "".join(parts)

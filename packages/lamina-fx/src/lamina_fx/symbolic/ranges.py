@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expr import BooleanExpr, Bounds, Expr, FloorDiv, Integer, Max, Min, Mod, Product, Sum, Symbol
+from .expr import BooleanExpr, Bounds, Expr, Integer, Sum, Symbol
+from .operations import FloorDiv, Max, Min, Mod, Product
 
 __all__ = ["compute_range", "range_with"]
 

@@ -11,30 +11,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .boolean import difference
-from .expr import (
-    And,
-    BooleanConstant,
-    BooleanExpr,
-    Bounds,
-    Comparison,
-    Eq,
-    Expr,
-    Integer,
-    Le,
-    Lt,
-    Mod,
-    Ne,
-    Not,
-    Symbol,
-    as_expr,
-)  # fmt: skip
-from .ranges import range_with
-from .simplify import from_terms, linear, scale
+from .expr import BooleanExpr, Bounds, Expr, Integer, Symbol, as_expr
+from .facts import Facts
+from .operations import Eq, Ne, Not
 from .symint import SymBool, SymInt
 
 __all__ = ["ShapeEnv", "ShapeGuard", "UnbackedSizeError"]
@@ -60,24 +43,25 @@ class ShapeGuard:
 class ShapeEnv:
     """Symbols of one compilation and what has been found out about them.
 
-    ``where()`` names the user's line for guards. ``version`` grows with every fact that changes simplification.
+    ``where()`` names the user's line for guards.
     """
 
     def __init__(self, where: Callable[[], str | None] | None = None) -> None:
         self.where = where
-        self.version = 0
         self.guards: list[ShapeGuard] = []
         self.assertions: list[ShapeGuard] = []
         self.sources: dict[Symbol, str] = {}
         """What each symbol is in the user's words, such as ``x.shape[0]``."""
         self.lines: dict[Symbol, str] = {}
         self.hints: dict[Symbol, int] = {}
-        self.replacements: dict[Expr, Expr] = {}
-        self.bounds: dict[Symbol, Bounds] = {}
-        self._facts: set[Expr] = set()
-        self._at_most: dict[Any, int] = {}
+        self.facts = Facts(lambda term: (isinstance(term, Symbol), term not in self.hints, term.key))
         self._duck: dict[int, SymInt] = {}
         self._unbacked = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every fact that changes simplification."""
+        return self.facts.version
 
     # -- symbols ---------------------------------------------------------------------------------------
 
@@ -137,7 +121,7 @@ class ShapeEnv:
 
     def simplify(self, expr: Expr) -> Expr:
         """``expr`` with what is known put in."""
-        return expr.substitute(self.replacements) if self.replacements else expr
+        return self.facts.simplify(expr)
 
     def hint_or_none(self, expr: Expr) -> int | None:
         """The value in the example inputs; None when an unbacked symbol is involved."""
@@ -162,49 +146,11 @@ class ShapeEnv:
 
     def range(self, expr: Expr) -> Bounds:
         """Least and greatest value, with what the guards add to the symbols' own bounds."""
-        return range_with(self.simplify(expr), self.bounds)
+        return self.facts.range(expr)
 
     def decide(self, expr: BooleanExpr) -> bool | None:
         """True or False when known for all inputs that pass the guards, otherwise None. Never guards."""
-        expr = self.simplify(expr)  # type: ignore[assignment]
-        if isinstance(expr, BooleanConstant):
-            return expr.value
-        if not self._facts:
-            return None
-        if expr in self._facts:
-            return True
-        if Not(expr) in self._facts:
-            return False
-        if isinstance(expr, Comparison):
-            return self._decide_comparison(expr)
-        parts = [self.decide(a) for a in expr.children()]  # type: ignore[arg-type]
-        absorbing = not isinstance(expr, And)
-        if absorbing in parts:
-            return absorbing
-        return None if None in parts else not absorbing
-
-    def _decide_comparison(self, expr: Comparison) -> bool | None:
-        d = difference(expr)
-        low, high = range_with(d, self.bounds)
-        if isinstance(expr, (Eq, Ne)):
-            if (low is not None and low > 0) or (high is not None and high < 0):
-                return isinstance(expr, Ne)
-            if self._negative(d) or self._negative(scale(d, -1)):
-                return isinstance(expr, Ne)
-            return None
-        if (high is not None and high <= 0) or self._known_at_most_zero(d):
-            return True
-        if (low is not None and low > 0) or self._negative(scale(d, -1)):
-            return False
-        return None
-
-    def _negative(self, d: Expr) -> bool:
-        return self._known_at_most_zero(d + 1)
-
-    def _known_at_most_zero(self, d: Expr) -> bool:
-        constant, terms = linear(d)
-        limit = self._at_most.get(terms)
-        return limit is not None and limit + constant <= 0
+        return self.facts.decide(expr)
 
     def statically_known(self, condition: SymBool | BooleanExpr | bool) -> bool:
         """True when the condition holds for all inputs that pass the guards. Never guards."""
@@ -273,11 +219,11 @@ class ShapeEnv:
             raise ValueError(f"assertion {expr} can never hold" + (f": {message}" if message else ""))
         if known is None:
             self.assertions.append(ShapeGuard(expr, message or self._where(expr)))  # type: ignore[arg-type]
-            self._learn(expr)
+            self.facts.learn(expr)  # type: ignore[arg-type]
 
     def _guard(self, expr: BooleanExpr) -> None:
         self.guards.append(ShapeGuard(expr, self._where(expr)))
-        self._learn(expr)
+        self.facts.learn(expr)  # type: ignore[arg-type]
 
     def _where(self, expr: Expr) -> str | None:
         line = self.where() if self.where is not None else None
@@ -292,79 +238,3 @@ class ShapeEnv:
             f"whether or what {expr} is depends on {listed}, known only when the program runs; "
             "state what holds with add_assertion, or avoid branching on it"
         )
-
-    # -- learning ----------------------------------------------------------------------------------------
-
-    def _learn(self, expr: Expr) -> None:
-        self.version += 1
-        if isinstance(expr, And):
-            for arg in expr.args:
-                self._learn(arg)
-            return
-        self._facts.add(expr)
-        if isinstance(expr, (Le, Lt)):
-            self._learn_bound(difference(expr))
-        elif isinstance(expr, Eq):
-            self._learn_equal(expr)
-        elif isinstance(expr, Ne):
-            self._learn_different(difference(expr))
-
-    def _learn_bound(self, d: Expr) -> None:
-        constant, terms = linear(d)
-        limit = -constant
-        self._at_most[terms] = min(limit, self._at_most.get(terms, limit))
-        if len(terms) == 1 and isinstance(terms[0][0], Symbol):
-            symbol, c = terms[0]
-            if c > 0:
-                self._tighten(symbol, None, limit // c)  # type: ignore[arg-type]
-            else:
-                self._tighten(symbol, -(limit // -c), None)  # type: ignore[arg-type]
-
-    def _tighten(self, symbol: Symbol, low: int | None, high: int | None) -> None:
-        old_low, old_high = range_with(symbol, self.bounds)
-        low = old_low if low is None else low if old_low is None else max(low, old_low)
-        high = old_high if high is None else high if old_high is None else min(high, old_high)
-        self.bounds[symbol] = (low, high)
-        if low is not None and low == high:
-            self._replace(symbol, Integer(low))
-
-    def _learn_different(self, d: Expr) -> None:
-        """``s0 != 0`` with ``0 <= s0`` gives ``1 <= s0``; the same at the upper end."""
-        constant, terms = linear(d)
-        if len(terms) != 1 or not isinstance(terms[0][0], Symbol) or constant % terms[0][1]:
-            return
-        symbol, value = terms[0][0], -constant // terms[0][1]
-        low, high = range_with(symbol, self.bounds)
-        if low == value:
-            self._tighten(symbol, value + 1, None)
-        if high == value:
-            self._tighten(symbol, None, value - 1)
-
-    def _learn_equal(self, expr: Eq) -> None:
-        constant, terms = linear(difference(expr))
-        candidates = [
-            (self._rank(t), i) for i, (t, c) in enumerate(terms) if abs(c) == 1 and isinstance(t, (Symbol, Mod))
-        ]
-        for _, index in sorted(candidates, reverse=True):
-            term, c = terms[index]
-            rest = scale(from_terms(constant, (*terms[:index], *terms[index + 1 :])), -c)
-            if isinstance(term, Symbol) and term not in rest.free_symbols:
-                low, high = range_with(term, self.bounds)
-                self._replace(term, rest)
-                if isinstance(rest, Symbol):
-                    self._tighten(rest, low, high)
-                return
-            if isinstance(term, Mod) and isinstance(rest, Integer):
-                self._replace(term, rest)
-                return
-
-    def _rank(self, term: Expr) -> tuple[bool, bool, Any]:
-        return isinstance(term, Symbol), term not in self.hints, term.key
-
-    def _replace(self, old: Expr, new: Expr) -> None:
-        self.version += 1
-        single: Mapping[Expr, Expr] = {old: new}
-        for key, value in self.replacements.items():
-            self.replacements[key] = value.substitute(single)
-        self.replacements[old] = new
-        self._facts = {fact.substitute(single) for fact in self._facts}

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
-from .divisibility import known_divisor
-from .expr import Expr, FloorDiv, Integer, Max, Min, Mod, Product, Sum
+from . import divisibility
+from .expr import Expr, Integer, Sum
+from .operations import FloorDiv, Max, Min, Mod, Product
 
 __all__ = ["add", "linear", "maximum", "minimum", "multiply", "scale", "subtract", "sum_of"]
 
@@ -134,7 +135,7 @@ def multiply(a: Expr, b: Expr) -> Expr:
 def _multiply(a: Expr, b: Expr) -> Expr:
     constant_a, terms_a = linear(a)
     constant_b, terms_b = linear(b)
-    if (len(terms_a) + 1) * (len(terms_b) + 1) > _EXPANSION_LIMIT:
+    if (len(terms_a) + 1) * (len(terms_b) + 1) > _EXPANSION_LIMIT or _unexpanded(terms_a) or _unexpanded(terms_b):
         return Product.make(*sorted(_factors(a) + _factors(b), key=_KEY))
     total: dict[Expr, int] = {}
     if constant_b:
@@ -146,6 +147,10 @@ def _multiply(a: Expr, b: Expr) -> Expr:
             factors = sorted(_factors(term_a) + _factors(term_b), key=_KEY)
             _merge(total, ((Product.make(*factors), ca * cb),), 1)
     return sum_of(constant_a * constant_b, total)
+
+
+def _unexpanded(terms: Terms) -> bool:
+    return len(terms) == 1 and type(terms[0][0]) is Product and any(type(f) is Sum for f in terms[0][0].args)
 
 
 def product(factors: Sequence[Expr]) -> Expr:
@@ -178,7 +183,7 @@ def _joined(term: Expr, c: int, terms: dict[Expr, int]) -> tuple[tuple[Expr, ...
     kind = type(term)
     if kind is FloorDiv:
         x, m = term.args  # type: ignore[attr-defined]
-        if type(m) is Integer and c % m.value == 0 and known_divisor(x) % m.value == 0:
+        if type(m) is Integer and c % m.value == 0 and divisibility.known_divisor(x) % m.value == 0:
             return (term,), x, c // m.value
         return None
     if kind is not Mod:

@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expr import (
-    And,
-    BooleanConstant,
-    Eq,
-    Expr,
-    ExprLike,
-    FloorDiv,
-    Integer,
-    Le,
-    Lt,
-    Max,
-    Min,
-    Mod,
-    Ne,
-    Or,
-    Product,
-    Sum,
-    Symbol,
-    as_expr,
-)  # fmt: skip
+from .expr import BooleanConstant, Expr, ExprLike, Integer, Sum, Symbol, as_expr
+from .operations import And, Eq, FloorDiv, Le, Lt, Max, Min, Mod, Ne, Or, Product
 
 __all__ = ["evaluate", "substitute"]
 
