@@ -12,6 +12,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from lamina_fx.symbolic import (
     C_PRELUDE,
     FALSE,
@@ -412,7 +413,9 @@ def test_c_agrees_with_python(tmp_path):
     free = [x, y, n, i]
     lines = [C_PRELUDE, "#include <stdio.h>", "int main(void) { long long x, y, n, i;"]
     lines.append('while (scanf("%lld %lld %lld %lld", &x, &y, &n, &i) == 4) printf("')
-    lines[-1] += "%lld " * len(exprs) + '\\n", ' + ", ".join(f"(long long)({to_c(expr)})" for expr in exprs) + "); return 0; }"
+    lines[-1] += (
+        "%lld " * len(exprs) + '\\n", ' + ", ".join(f"(long long)({to_c(expr)})" for expr in exprs) + "); return 0; }"
+    )
     source = tmp_path / "t.c"
     source.write_text("\n".join(lines))
     subprocess.run([compiler, "-x", "c", str(source), "-o", str(tmp_path / "t")], check=True)

@@ -87,10 +87,12 @@ class TensorSpec:
 
     def is_contiguous(self) -> bool:
         """True when the strides are row-major (dimensions of size 1 do not matter)."""
-        expected = contiguous_strides(self.shape)
-        return all(
-            size == 1 or have == want for size, have, want in zip(self.shape, self.strides, expected, strict=True)
-        )
+        step: Size = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if stride is not step and not _same(stride, step) and not (type(size) is int and size == 1):
+                return False
+            step = step * (size if type(size) is not int or size > 1 else 1)
+        return True
 
     def replace(self, **changes: object) -> TensorSpec:
         """A copy with some fields changed. A new shape without new strides is contiguous."""

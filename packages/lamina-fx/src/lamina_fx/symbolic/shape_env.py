@@ -235,6 +235,6 @@ class ShapeEnv:
         unbacked = sorted((s for s in expr.free_symbols if s not in self.hints), key=lambda s: s.key)
         listed = ", ".join(f"{s} ({self.sources.get(s) or 'unknown origin'})" for s in unbacked)
         return UnbackedSizeError(
-            f"whether or what {expr} is depends on {listed}, known only when the program runs; "
+            f"{expr} is not known: it depends on {listed}, known only when the program runs; "
             "state what holds with add_assertion, or avoid branching on it"
         )
