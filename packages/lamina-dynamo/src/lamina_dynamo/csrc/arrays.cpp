@@ -1,0 +1,178 @@
+/* Reading tensors (lamina/tensor_abi.h) and NumPy arrays without calling Python. */
+#include <cstring>
+#include <string>
+
+#include "guards.h"
+#include "lamina/tensor_abi.h"
+
+namespace lamina {
+
+/* The part of PyArrayObject that NumPy 1.x and 2.x share and promise to keep; checked against a sample when learned. */
+struct NumpyArray {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    Py_ssize_t *dimensions;
+    Py_ssize_t *strides;
+    PyObject *base;
+    PyObject *descr;
+    int flags;
+};
+
+static PyTypeObject *ndarray_type = nullptr;
+static std::vector<PyTypeObject *> tensor_bases;
+
+static const int64_t ITEM_SIZES[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
+
+static bool is_tensor(PyObject *value)
+{
+    for (PyTypeObject *base : tensor_bases)
+        if (PyObject_TypeCheck(value, base)) return true;
+    return false;
+}
+
+bool view_array(PyObject *value, ArrayView *view)
+{
+    if (is_tensor(value)) {
+        auto *t = reinterpret_cast<lamina_tensor *>(value);
+        *view = {static_cast<char *>(t->data), t->sizes, t->strides, t->offset, t->ndim, ITEM_SIZES[t->dtype], false};
+        return true;
+    }
+    if (ndarray_type != nullptr && PyObject_TypeCheck(value, ndarray_type)) {
+        auto *a = reinterpret_cast<NumpyArray *>(value);
+        /* an array's item size by its strides is not known for shape (1,): ask where it is needed (byte extents) */
+        PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
+        if (size == nullptr) {
+            PyErr_Clear();
+            return false;
+        }
+        int64_t itemsize = PyLong_AsLongLong(size);
+        Py_DECREF(size);
+        *view = {a->data, reinterpret_cast<int64_t *>(a->dimensions), reinterpret_cast<int64_t *>(a->strides), 0, a->ndim,
+                 itemsize, true};
+        return true;
+    }
+    return false;
+}
+
+static bool attribute_property(PyObject *value, int property, int dim, int64_t *result)
+{
+    PyObject *found = PyObject_GetAttrString(value, property == 5 ? "ndim" : "shape");
+    if (found != nullptr && property == 1) {
+        PyObject *item = PySequence_GetItem(found, dim);
+        Py_SETREF(found, item);
+    }
+    bool ok = found != nullptr && PyLong_Check(found) && (property == 1 || property == 5);
+    if (ok) *result = PyLong_AsLongLong(found);
+    Py_XDECREF(found);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    return ok;
+}
+
+bool array_property(PyObject *value, int property, int dim, int64_t *result)
+{
+    if (property == 0) {
+        if (!PyLong_Check(value)) return false;
+        int overflow = 0;
+        *result = PyLong_AsLongLongAndOverflow(value, &overflow);
+        return overflow == 0;
+    }
+    ArrayView view;
+    if (ndarray_type != nullptr && property != 2 && PyObject_TypeCheck(value, ndarray_type)) {
+        auto *a = reinterpret_cast<NumpyArray *>(value); /* spares the item size */
+        view = {a->data, reinterpret_cast<int64_t *>(a->dimensions), nullptr, 0, a->ndim, 1, true};
+    } else if (!view_array(value, &view))
+        return attribute_property(value, property, dim, result);
+    if ((property == 1 || property == 2) && (dim < 0 || dim >= view.ndim)) return false;
+    switch (property) {
+    case 1: *result = view.sizes[dim]; return true;
+    case 2: *result = view.strides_in_bytes ? view.strides[dim] / view.itemsize : view.strides[dim]; return true;
+    case 3: *result = view.storage_offset; return true;
+    case 4:
+        *result = 1;
+        for (int i = 0; i < view.ndim; i++) *result *= view.sizes[i];
+        return true;
+    case 5: *result = view.ndim; return true;
+    }
+    return false;
+}
+
+static bool layout_is_known(PyObject *sample)
+{
+    auto *a = reinterpret_cast<NumpyArray *>(sample);
+    PyObject *shape = PyObject_GetAttrString(sample, "shape"), *dtype = PyObject_GetAttrString(sample, "dtype");
+    PyObject *strides = PyObject_GetAttrString(sample, "strides");
+    bool known = shape && dtype && strides && PyTuple_Check(shape) && a->descr == dtype
+        && PyTuple_GET_SIZE(shape) == a->ndim;
+    for (int i = 0; known && i < a->ndim; i++)
+        known = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) == a->dimensions[i]
+            && PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i)) == a->strides[i];
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    Py_XDECREF(strides);
+    PyErr_Clear();
+    return known;
+}
+
+bool learn_ndarray(PyObject *type, PyObject *sample)
+{
+    if (!PyType_Check(type) || reinterpret_cast<PyTypeObject *>(type)->tp_basicsize < (Py_ssize_t)sizeof(NumpyArray)
+        || !PyObject_TypeCheck(sample, reinterpret_cast<PyTypeObject *>(type)) || !layout_is_known(sample))
+        return false;
+    ndarray_type = reinterpret_cast<PyTypeObject *>(Py_NewRef(type));
+    return true;
+}
+
+bool learn_tensor_type(PyObject *type)
+{
+    PyObject *capsule = PyObject_GetAttrString(type, "__lamina_abi__");
+    auto *abi = capsule && PyCapsule_IsValid(capsule, LAMINA_ABI_CAPSULE)
+        ? static_cast<lamina_abi *>(PyCapsule_GetPointer(capsule, LAMINA_ABI_CAPSULE))
+        : nullptr;
+    PyErr_Clear();
+    Py_XDECREF(capsule);
+    if (abi == nullptr || abi->version != LAMINA_ABI_VERSION || abi->struct_size != (int32_t)sizeof(lamina_tensor))
+        return false;
+    for (PyTypeObject *base : tensor_bases)
+        if (base == abi->base) return true;
+    tensor_bases.push_back(reinterpret_cast<PyTypeObject *>(Py_NewRef(reinterpret_cast<PyObject *>(abi->base))));
+    return true;
+}
+
+bool tensor_fits(PyObject *value, const TensorFacts &facts)
+{
+    auto *t = reinterpret_cast<lamina_tensor *>(value);
+    if (t->dtype != facts.dtype || t->device != facts.device || t->ndim != (int)facts.sizes.size()
+        || ((t->flags ^ facts.flag_values) & facts.flag_mask)
+        || (facts.device != LAMINA_CPU && t->device_index != facts.device_index))
+        return false;
+    for (int i = 0; i < t->ndim; i++) {
+        if (facts.sizes[i] >= 0 && t->sizes[i] != facts.sizes[i]) return false;
+        if (facts.check_strides && facts.strides[i] >= 0 && facts.sizes[i] != 1 && t->strides[i] != facts.strides[i])
+            return false;
+    }
+    return true;
+}
+
+/* The type was checked; `dtype` is the NumPy dtype object that stands for facts.dtype. */
+bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, int64_t itemsize)
+{
+    if (ndarray_type == nullptr || !PyObject_TypeCheck(value, ndarray_type)) return false;
+    auto *a = reinterpret_cast<NumpyArray *>(value);
+    if (a->ndim != (int)facts.sizes.size()) return false;
+    for (int i = 0; i < a->ndim; i++) {
+        if (facts.sizes[i] >= 0 && a->dimensions[i] != facts.sizes[i]) return false;
+        if (facts.check_strides && facts.strides[i] >= 0 && facts.sizes[i] != 1
+            && a->strides[i] != facts.strides[i] * itemsize)
+            return false;
+    }
+    if (a->descr == dtype) return true;
+    int equal = PyObject_RichCompareBool(a->descr, dtype, Py_EQ);
+    PyErr_Clear();
+    return equal == 1;
+}
+
+}  // namespace lamina

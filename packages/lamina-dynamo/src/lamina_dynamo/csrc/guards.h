@@ -1,0 +1,87 @@
+/* Guard programs: straight-line code over registers that says whether a frame fits a cache entry.
+ *
+ * An instruction fetches a value into a register or checks one. Reads shared by several guards are fetched once. Nothing
+ * but `attr`, `get_item`, ambient and Python checks can run Python code; a program without those holds borrowed references only.
+ */
+#pragma once
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "_frame.h"
+
+namespace lamina {
+
+enum class Op : uint8_t {
+    Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKey, GetItem,
+    FunctionCode, FunctionGlobals, FunctionDefault, FunctionKwDefault, FunctionCell, MethodFunction, MethodSelf, Const, Weak,
+    Module, TensorProperty,
+    /* checks, in the order of lamina_dynamo.guard.GuardKind */
+    CheckId = 32, CheckType, CheckNone, CheckCode, CheckCell, CheckLength, CheckEquals, CheckTensor, CheckDictHas,
+    CheckDictKeys, CheckNameAbsent, CheckAttr, CheckAmbient, CheckArray, CheckSame, CheckDistinct, CheckNoOverlap,
+    CheckOverlap, CheckShape, CheckPython
+};
+
+/* How a tensor must look; sizes and strides of -1 are not checked. */
+struct TensorFacts {
+    std::vector<int64_t> sizes, strides;
+    int dtype = -1, device = 0, device_index = 0;
+    bool check_strides = false;
+    uint32_t flag_mask = 0, flag_values = 0;
+};
+
+/* A condition over integers, in postfix form. */
+struct ShapeInput { int reg; int property; int dim; };
+struct ShapeCode { std::vector<ShapeInput> inputs; std::vector<std::pair<int, int64_t>> code; int depth = 0; };
+
+struct Instruction {
+    Op op;
+    int32_t dst = -1, src = -1;
+    int32_t guard = 0;           /* index of the guard this belongs to */
+    int64_t number = 0;
+    PyObject *object = nullptr;  /* owned: a name, key, constant, identity (borrowed address: see `weak`) */
+    PyObject *weak = nullptr;    /* owned weak reference that keeps `object`'s address from meaning another object */
+    std::vector<int> regs;
+    int extra = -1;              /* index into `tensors` or `shapes` */
+};
+
+class GuardProgram {
+  public:
+    GuardProgram() = default;
+    GuardProgram(const GuardProgram &) = delete;
+    ~GuardProgram();
+
+    std::vector<Instruction> code;
+    std::vector<TensorFacts> tensors;
+    std::vector<ShapeCode> shapes;
+    int registers = 0;
+    bool runs_python = false;
+
+    /* -1 when all guards hold, else the index of one that does not. Never leaves an exception set. */
+    int evaluate(const lf_view &view) const;
+};
+
+/* What a tensor or array looks like, read without Python calls. */
+struct ArrayView {
+    char *data;
+    const int64_t *sizes;
+    const int64_t *strides; /* in elements, or in bytes when `strides_in_bytes` */
+    int64_t storage_offset;
+    int ndim;
+    int64_t itemsize;
+    bool strides_in_bytes;
+};
+bool view_array(PyObject *value, ArrayView *view);
+/* Property codes of ShapeInput: 0 the register holds an int; size, stride, storage_offset, numel, ndim. */
+bool array_property(PyObject *value, int property, int dim, int64_t *result);
+
+/* Learn numpy.ndarray, after checking that the C layout of `sample` is the one this file knows. False: read it through attributes. */
+bool learn_ndarray(PyObject *type, PyObject *sample);
+/* Learn a tensor type from its `__lamina_abi__` capsule; false when it has none. Sets no exception. */
+bool learn_tensor_type(PyObject *type);
+
+bool same_constant(PyObject *a, PyObject *b);
+
+}  // namespace lamina

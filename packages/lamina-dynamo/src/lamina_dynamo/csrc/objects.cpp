@@ -1,0 +1,257 @@
+/* Small C types of the run time: the resume trampoline, callables that switch capture on or off, readers for emitted code. */
+#include "hook.h"
+
+#include <structmember.h>
+
+namespace lamina {
+
+/* ---- the trampoline of resume functions ---- */
+
+struct Tail {
+    PyObject_HEAD
+    Py_ssize_t count;
+    PyObject *values[1]; /* function, then arguments */
+};
+
+static void tail_dealloc(PyObject *self)
+{
+    auto *tail = reinterpret_cast<Tail *>(self);
+    PyObject_GC_UnTrack(self);
+    for (Py_ssize_t i = 0; i < tail->count; i++) Py_XDECREF(tail->values[i]);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static int tail_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    auto *tail = reinterpret_cast<Tail *>(self);
+    for (Py_ssize_t i = 0; i < tail->count; i++) Py_VISIT(tail->values[i]);
+    return 0;
+}
+
+static PyTypeObject TailType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+/* tail(function, *args): what a resume function that breaks again returns to its trampoline. */
+static PyObject *make_tail(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    auto *tail = reinterpret_cast<Tail *>(PyObject_GC_NewVar(Tail, &TailType, n));
+    if (tail == nullptr) return nullptr;
+    tail->count = n;
+    for (Py_ssize_t i = 0; i < n; i++) tail->values[i] = Py_NewRef(args[i]);
+    PyObject_GC_Track(tail);
+    return reinterpret_cast<PyObject *>(tail);
+}
+
+/* call_resume(function, *args): call, and go on with what it hands back, so that the stack does not grow. */
+static PyObject *call_resume(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 1) {
+        PyErr_SetString(PyExc_TypeError, "call_resume(function, *args) needs a function");
+        return nullptr;
+    }
+    PyObject *result = PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr);
+    while (result != nullptr && Py_TYPE(result) == &TailType) {
+        auto *tail = reinterpret_cast<Tail *>(result);
+        PyObject *next = PyObject_Vectorcall(tail->values[0], tail->values + 1, tail->count - 1, nullptr);
+        Py_SETREF(result, next);
+    }
+    return result;
+}
+
+/* ---- callables that set what the thread captures with ---- */
+
+struct Switch {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *function;
+    PyObject *callback; /* NULL: capture off inside */
+    PyObject *dict, *weakrefs;
+    long owner;
+};
+
+static PyObject *switch_call(PyObject *self, PyObject *const *args, size_t nargs, PyObject *names)
+{
+    auto *s = reinterpret_cast<Switch *>(self);
+    /* While the compiler runs, what it calls runs plainly. */
+    PyObject *callback = capture.compiling ? nullptr : s->callback;
+    if (callback == nullptr && capture.callback == nullptr) return PyObject_Vectorcall(s->function, args, nargs, names);
+    CaptureScope scope(callback, s->owner);
+    PyObject *function = Py_NewRef(s->function);
+    PyObject *result = PyObject_Vectorcall(function, args, nargs, names);
+    Py_DECREF(function);
+    return result;
+}
+
+static int switch_init(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static const char *names[] = {"function", "callback", "owner", nullptr};
+    auto *s = reinterpret_cast<Switch *>(self);
+    PyObject *function, *callback = Py_None;
+    long owner = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Ol", const_cast<char **>(names), &function, &callback, &owner))
+        return -1;
+    if (!PyCallable_Check(function)) {
+        PyErr_Format(PyExc_TypeError, "expected a callable, got %.200s", Py_TYPE(function)->tp_name);
+        return -1;
+    }
+    s->vectorcall = switch_call;
+    Py_XSETREF(s->function, Py_NewRef(function));
+    Py_XSETREF(s->callback, callback == Py_None ? nullptr : Py_NewRef(callback));
+    s->owner = owner;
+    return 0;
+}
+
+static int switch_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    auto *s = reinterpret_cast<Switch *>(self);
+    Py_VISIT(s->function);
+    Py_VISIT(s->callback);
+    Py_VISIT(s->dict);
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static int switch_clear(PyObject *self)
+{
+    auto *s = reinterpret_cast<Switch *>(self);
+    Py_CLEAR(s->function);
+    Py_CLEAR(s->callback);
+    Py_CLEAR(s->dict);
+    return 0;
+}
+
+static void switch_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (reinterpret_cast<Switch *>(self)->weakrefs) PyObject_ClearWeakRefs(self);
+    switch_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *switch_get(PyObject *self, PyObject *instance, PyObject *)
+{
+    return instance == nullptr || instance == Py_None ? Py_NewRef(self) : PyMethod_New(self, instance);
+}
+
+static PyObject *switch_call_slot(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    return PyVectorcall_Call(self, args, keywords);
+}
+
+static PyMemberDef switch_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Switch, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Switch, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Switch, weakrefs), READONLY, nullptr},
+    {"function", T_OBJECT_EX, offsetof(Switch, function), READONLY, "What is called."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+static PyGetSetDef switch_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+static PyType_Slot switch_slots[] = {
+    {Py_tp_init, reinterpret_cast<void *>(switch_init)},
+    {Py_tp_new, reinterpret_cast<void *>(PyType_GenericNew)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(switch_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void *>(switch_traverse)},
+    {Py_tp_clear, reinterpret_cast<void *>(switch_clear)},
+    {Py_tp_call, reinterpret_cast<void *>(switch_call_slot)},
+    {Py_tp_descr_get, reinterpret_cast<void *>(switch_get)},
+    {Py_tp_members, switch_members},
+    {Py_tp_getset, switch_getset},
+    {0, nullptr},
+};
+static PyType_Spec switch_spec = {
+    "lamina_dynamo._core.Switch", sizeof(Switch), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, switch_slots,
+};
+static PyObject *SwitchType;
+
+/* uncaptured(callable): the same callable, with capture off while it runs. */
+static PyObject *uncaptured(PyObject *, PyObject *callable) { return PyObject_CallOneArg(SwitchType, callable); }
+
+/* ---- readers that emitted code calls ---- */
+
+static PyObject *type_lookup(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyType_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "type_lookup(type, name)");
+        return nullptr;
+    }
+    PyObject *found = _PyType_Lookup(reinterpret_cast<PyTypeObject *>(args[0]), args[1]);
+    if (found == nullptr && !PyErr_Occurred()) PyErr_SetObject(PyExc_AttributeError, args[1]);
+    return Py_XNewRef(found);
+}
+
+static PyObject *dict_key(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t at = 0, index = n == 2 && PyDict_Check(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
+    PyObject *key;
+    while (index >= 0 && PyDict_Next(args[0], &at, &key, nullptr))
+        if (index-- == 0) return Py_NewRef(key);
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "dict_key(dict, index): no such key");
+    return nullptr;
+}
+
+static PyObject *tensor_property(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    static const char *names[] = {"", "size", "stride", "storage_offset", "numel", "ndim"};
+    int64_t result;
+    for (int p = 1; n == 3 && p < 6; p++)
+        if (PyUnicode_Check(args[1]) && PyUnicode_CompareWithASCIIString(args[1], names[p]) == 0
+            && array_property(args[0], p, (int)PyLong_AsLong(args[2]), &result))
+            return PyLong_FromLongLong(result);
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "tensor_property: can not read %R", n == 3 ? args[1] : Py_None);
+    return nullptr;
+}
+
+static PyObject *new_cell(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    return PyCell_New(n > 0 ? args[0] : nullptr);
+}
+
+static PyObject *new_function(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyCode_Check(args[0]) || !PyDict_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "new_function(code, globals, closure)");
+        return nullptr;
+    }
+    PyObject *function = PyFunction_New(args[0], args[1]);
+    if (function != nullptr && args[2] != Py_None && PyFunction_SetClosure(function, args[2]) < 0) Py_CLEAR(function);
+    return function;
+}
+
+static PyMethodDef functions[] = {
+    {"tail", reinterpret_cast<PyCFunction>(make_tail), METH_FASTCALL,
+     "tail(function, *args)\n\nWhat a resume function returns so that its trampoline calls `function` next."},
+    {"call_resume", reinterpret_cast<PyCFunction>(call_resume), METH_FASTCALL,
+     "call_resume(function, *args)\n\nCall a resume function, and those it hands back, without growing the stack."},
+    {"uncaptured", uncaptured, METH_O, "uncaptured(callable)\n\nThe callable, with no frame captured while it runs."},
+    {"type_lookup", reinterpret_cast<PyCFunction>(type_lookup), METH_FASTCALL,
+     "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
+    {"dict_key", reinterpret_cast<PyCFunction>(dict_key), METH_FASTCALL, "dict_key(dict, index)\n\nThe index-th key."},
+    {"tensor_property", reinterpret_cast<PyCFunction>(tensor_property), METH_FASTCALL,
+     "tensor_property(array, name, dim)\n\nsize, stride, storage_offset, numel or ndim as an int."},
+    {"new_cell", reinterpret_cast<PyCFunction>(new_cell), METH_FASTCALL, "new_cell([value])\n\nA new cell."},
+    {"new_function", reinterpret_cast<PyCFunction>(new_function), METH_FASTCALL,
+     "new_function(code, globals, closure)\n\nA function; closure is a tuple of cells or None."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+int add_objects(PyObject *module)
+{
+    TailType.tp_name = "lamina_dynamo._core.Tail";
+    TailType.tp_basicsize = offsetof(Tail, values);
+    TailType.tp_itemsize = sizeof(PyObject *);
+    TailType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
+    TailType.tp_dealloc = tail_dealloc;
+    TailType.tp_traverse = tail_traverse;
+    TailType.tp_free = PyObject_GC_Del;
+    if (PyType_Ready(&TailType) < 0) return -1;
+    SwitchType = PyType_FromSpec(&switch_spec);
+    if (SwitchType == nullptr || PyModule_AddObjectRef(module, "Switch", SwitchType) < 0) return -1;
+    return PyModule_AddFunctions(module, functions);
+}
+
+}  // namespace lamina

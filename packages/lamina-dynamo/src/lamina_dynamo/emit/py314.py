@@ -1,0 +1,52 @@
+"""What CPython 3.14 spells otherwise than 3.13: subscripts are a BINARY_OP, the iterator outlives the END_FOR."""
+
+from __future__ import annotations
+
+from bytecode import BinaryOp, CellVar, FreeVar, Instr
+
+from .py313 import (
+    NULL_AFTER_CALLABLE,
+    call,
+    is_call_group,
+    load_attr,
+    load_global,
+    load_method_as_attribute,
+    make_function,
+)
+
+LOOP_EXIT_DROPS = 0
+
+__all__ = [
+    "LOOP_EXIT_DROPS",
+    "NULL_AFTER_CALLABLE",
+    "call",
+    "call_ex",
+    "is_call_group",
+    "load_attr",
+    "load_cell",
+    "load_global",
+    "load_method_as_attribute",
+    "loop_exit_pad",
+    "make_function",
+    "subscript",
+]
+
+
+def call_ex(has_keywords: bool) -> list[Instr]:
+    """Call with a tuple and, if asked, a dict: ``callable null tuple dict-or-null``."""
+    return [*([] if has_keywords else [Instr("PUSH_NULL")]), Instr("CALL_FUNCTION_EX")]
+
+
+def load_cell(variable: CellVar | FreeVar) -> Instr:
+    """Push the cell itself: it lies in the variable's slot."""
+    return Instr("LOAD_FAST", variable)
+
+
+def subscript() -> Instr:
+    """``container key -> container[key]``."""
+    return Instr("BINARY_OP", BinaryOp.SUBSCR)
+
+
+def loop_exit_pad() -> tuple[list[Instr], int]:
+    """FOR_ITER leaves the iterator and skips the END_FOR at its target; a POP_ITER follows it."""
+    return [Instr("END_FOR")], 1
