@@ -1,0 +1,112 @@
+"""Pooling layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..tensor import Tensor
+from . import functional as F
+from .module import Module
+
+Sizes = int | Sequence[int]
+
+
+class _MaxPool(Module):
+    _rank = 0
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> (N, C, *)."""
+        function = getattr(F, f"max_pool{self._rank}d")
+        return function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPool(Module):
+    _rank = 0
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.ceil_mode = padding, ceil_mode
+        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> (N, C, *)."""
+        function = getattr(F, f"avg_pool{self._rank}d")
+        extra = () if self._rank == 1 else (self.divisor_override,)
+        return function(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, *extra
+        )
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AdaptivePool(Module):
+    _function = ""
+
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> (N, C, *output_size)."""
+        return getattr(F, self._function)(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        """Size."""
+        return f"output_size={self.output_size}"
+
+
+def _classes() -> dict[str, type[Module]]:
+    made: dict[str, type[Module]] = {}
+    for rank in (1, 2, 3):
+        for title, base, attributes in (
+            ("MaxPool", _MaxPool, {"_rank": rank}),
+            ("AvgPool", _AvgPool, {"_rank": rank}),
+            ("AdaptiveAvgPool", _AdaptivePool, {"_function": f"adaptive_avg_pool{rank}d"}),
+            ("AdaptiveMaxPool", _AdaptivePool, {"_function": f"adaptive_max_pool{rank}d"}),
+        ):
+            name = f"{title}{rank}d"
+            doc = f"{title} over {rank} dimension{'s' * (rank > 1)}."
+            made[name] = type(name, (base,), {**attributes, "__doc__": doc, "__module__": __name__})
+    return made
+
+
+_CLASSES = _classes()
+globals().update(_CLASSES)
+__all__ = list(_CLASSES)

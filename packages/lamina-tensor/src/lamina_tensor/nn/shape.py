@@ -1,0 +1,113 @@
+"""Layers that only move, pad or resample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..tensor import Tensor
+from . import functional as F
+from .module import Module
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "Flatten", "PixelShuffle", "PixelUnshuffle",
+    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "Unflatten", "Upsample", "ZeroPad1d",
+    "ZeroPad2d",
+]  # fmt: skip
+
+
+class Flatten(Module):
+    """Merges the dimensions start_dim .. end_dim."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, *) -> (N, product)."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """Dimensions."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Splits a dimension into several."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Split dimension ``dim``."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+
+class PixelShuffle(Module):
+    """(N, C r^2, H, W) -> (N, C, H r, W r). Source: W. Shi et al. 2016."""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Depth to space."""
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+
+class PixelUnshuffle(Module):
+    """(N, C, H r, W r) -> (N, C r^2, H, W)."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Space to depth."""
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+
+class Upsample(Module):
+    """Resamples (N, C, *) to a size or by a factor."""
+
+    def __init__(
+        self, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    ) -> None:
+        super().__init__()
+        self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> (N, C, *)."""
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners)
+
+
+class _Pad(Module):
+    _mode, _rank = "constant", 1
+
+    def __init__(self, padding: int | Sequence[int], value: float = 0.0) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self._rank) if isinstance(padding, int) else tuple(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pad the last dimensions."""
+        if self._mode == "constant":
+            return F.pad(input, self.padding, value=self.value)
+        return F.pad(input, self.padding, mode=self._mode)
+
+    def extra_repr(self) -> str:
+        """Amounts."""
+        return f"{self.padding}"
+
+
+def _pad(name: str, mode: str, rank: int) -> type[_Pad]:
+    doc = f"Pads the last {rank} dimension(s), mode {mode!r}."
+    return type(name, (_Pad,), {"_mode": mode, "_rank": rank, "__doc__": doc, "__module__": __name__})
+
+
+ConstantPad1d, ConstantPad2d = _pad("ConstantPad1d", "constant", 1), _pad("ConstantPad2d", "constant", 2)
+ZeroPad1d, ZeroPad2d = _pad("ZeroPad1d", "constant", 1), _pad("ZeroPad2d", "constant", 2)
+ReflectionPad1d, ReflectionPad2d = _pad("ReflectionPad1d", "reflect", 1), _pad("ReflectionPad2d", "reflect", 2)
+ReplicationPad1d, ReplicationPad2d = _pad("ReplicationPad1d", "replicate", 1), _pad("ReplicationPad2d", "replicate", 2)
+CircularPad1d, CircularPad2d = _pad("CircularPad1d", "circular", 1), _pad("CircularPad2d", "circular", 2)

@@ -1,0 +1,284 @@
+"""Random numbers: generators, and the functions that draw from them.
+
+A generator's state is a tensor ``[seed, offset]`` of int64. Drawing is an operator that reads the state; then the offset
+is advanced in place by the counters used. Both are ordinary tensor operations, so a compiled program draws the same
+numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32-10.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from lamina_fx import DType, int64
+from lamina_prims import operator
+
+from . import creation
+from .autograd.grad_mode import no_grad
+from .size import shape_of
+from .tensor import Tensor, get_default_dtype
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "dropout",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
+
+
+class Generator:
+    """A stream of random numbers. ``device`` is where its state lives."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = device
+        self._state = creation.tensor([0, 0], dtype=int64, device=device)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of this seed (any Python int; taken modulo 2^64)."""
+        seed = int(seed) % (1 << 64)
+        signed = seed - (1 << 64) if seed >= 1 << 63 else seed
+        with no_grad():
+            self._state.copy_(creation.tensor([signed, 0], dtype=int64))
+        return self
+
+    def seed(self) -> int:
+        """Seed from the clock; returns the seed."""
+        chosen = time.time_ns() % (1 << 63)
+        self.manual_seed(chosen)
+        return chosen
+
+    def initial_seed(self) -> int:
+        """The seed of the stream."""
+        return int(self._state[0]) % (1 << 64)
+
+    def get_state(self) -> Tensor:
+        """A copy of ``[seed, offset]``."""
+        return self._state.clone()
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continue from a copied state."""
+        if tuple(new_state.shape) != (2,) or new_state.dtype is not int64:
+            raise ValueError(
+                f"a generator's state is an int64 tensor [seed, offset], got {new_state.dtype}{tuple(new_state.shape)}"
+            )
+        with no_grad():
+            self._state.copy_(new_state)
+        return self
+
+    def advance(self, counters: Any) -> None:
+        """Skip this many Philox counters (four 32-bit words each)."""
+        self._state.select(0, 1).add_(counters)
+
+
+default_generator = Generator()
+"""What is drawn from when no generator is given."""
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator from the clock."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The default generator's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Set the default generator's state."""
+    default_generator.set_state(new_state)
+
+
+_uniform = operator("random_uniform")
+_normal = operator("random_normal")
+_randint = operator("random_randint")
+_bernoulli = operator("random_bernoulli")
+_dropout = operator("dropout_with_state")
+_randperm = operator("random_permutation")
+_multinomial = operator("random_multinomial")
+_exponential = operator("random_exponential")
+
+
+def _draw(op: Any, counters: Any, generator: Generator | None, *args: Any, **kwargs: Any) -> Tensor:
+    """Call ``op(state, ...)``, then advance the generator."""
+    source = default_generator if generator is None else generator
+    result = op(source._state, *args, **kwargs)
+    with no_grad():
+        source.advance(counters)
+    return result
+
+
+def _words(shape: Any) -> Any:
+    """Counters for one 32-bit word an element."""
+    return (math.prod(shape) + 3) // 4
+
+
+def rand(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform in [0, 1)."""
+    shape = shape_of(size)
+    made = _draw(_uniform, _words(shape), generator, shape, dtype or get_default_dtype())
+    return made.requires_grad_() if requires_grad else made
+
+
+def randn(
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal with mean 0 and variance 1."""
+    shape = shape_of(size)
+    made = _draw(_normal, 2 * _words(shape), generator, shape, dtype or get_default_dtype())
+    return made.requires_grad_() if requires_grad else made
+
+
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DType = int64,
+    device: Any = None,
+) -> Tensor:
+    """Integers in [low, high). Also ``randint(high, size)``."""
+    if size is None:
+        low, high, size = 0, low, high
+    if high <= low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    shape = shape_of((size,))
+    return _draw(_randint, 2 * _words(shape), generator, low, high, shape, dtype)
+
+
+def randperm(n: int, *, generator: Generator | None = None, dtype: DType = int64, device: Any = None) -> Tensor:
+    """A random order of 0 .. n-1."""
+    return _draw(_randperm, 2 * _words((n,)), generator, n, dtype)
+
+
+def rand_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
+    """Uniform, in the shape of ``input``."""
+    return rand(input.shape, dtype=dtype or input.dtype, generator=generator)
+
+
+def randn_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
+    """Normal, in the shape of ``input``."""
+    return randn(input.shape, dtype=dtype or input.dtype, generator=generator)
+
+
+def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None) -> Tensor:
+    """Integers, in the shape of ``input``."""
+    if high is None:
+        low, high = 0, low
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype)
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability ``input``, else 0, in the same dtype."""
+    return _draw(_bernoulli, _words(input.shape), generator, input)
+
+
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None
+) -> Tensor:
+    """Normal with these means and deviations (numbers with ``size``, or tensors)."""
+    if size is None:
+        like = mean if isinstance(mean, Tensor) else std
+        size, dtype = like.shape, dtype or like.dtype
+    return randn(size, generator=generator, dtype=dtype) * std + mean
+
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the rows of ``input``. (m,) or (n, m) -> (..., num_samples)."""
+    rows = 1 if input.ndim == 1 else input.shape[0]
+    draws = rows * (num_samples if replacement else input.shape[-1])
+    return _draw(_multinomial, _words((draws,)), generator, input, num_samples, replacement)
+
+
+def dropout(input: Tensor, p: float) -> Tensor:
+    """Zero elements with probability ``p``, scale the others by 1 / (1 - p)."""
+    return _draw(_dropout, _words(input.shape), None, input, p)
+
+
+def attention_dropout(
+    query: Tensor, key: Tensor, value: Tensor, mask: Any, p: float, is_causal: bool, scale: Any, enable_gqa: bool
+) -> Tensor:
+    """Attention whose weights are dropped with probability ``p``, written out."""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.transpose(-2, -1) * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        allowed = creation.ones((query.shape[-2], key.shape[-2]), dtype=query.dtype).tril() != 0
+        scores = scores.masked_fill(allowed.logical_not(), float("-inf"))
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), float("-inf")) if mask.dtype.kind == "bool" else scores + mask
+    return dropout(scores.softmax(-1), p) @ value
+
+
+# -- in place (methods of Tensor) -----------------------------------------------------------------------
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    return tensor.copy_(rand(tensor.shape, generator=generator, dtype=tensor.dtype).mul_(b - a).add_(a))
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers."""
+    return tensor.copy_(randn(tensor.shape, generator=generator, dtype=tensor.dtype).mul_(std).add_(mean))
+
+
+def bernoulli_(tensor: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 (probability p) and 0."""
+    chances = p if isinstance(p, Tensor) else creation.full(tensor.shape, p)
+    return tensor.copy_(bernoulli(chances.expand(tensor.shape), generator=generator))
+
+
+def random_(tensor: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Fill with integers in [low, high)."""
+    if high is None:
+        high = low or (
+            1 << 24 if tensor.dtype.is_floating_point else min(1 << (tensor.dtype.itemsize * 8 - 1), 1 << 62)
+        )
+        low = 0
+    return tensor.copy_(randint(low, high, tuple(tensor.shape), generator=generator))
+
+
+def exponential_(tensor: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponentially distributed numbers."""
+    made = _draw(_exponential, _words(tensor.shape), generator, tuple(tensor.shape), lambd, tensor.dtype)
+    return tensor.copy_(made)

@@ -1,0 +1,7 @@
+"""Utilities: data loading and checkpointing."""
+
+from __future__ import annotations
+
+from . import checkpoint, data
+
+__all__ = ["checkpoint", "data"]

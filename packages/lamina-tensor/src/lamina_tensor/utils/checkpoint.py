@@ -1,0 +1,95 @@
+"""Trade time for memory: forget what a part of the model computed, compute it again in the backward.
+
+Source: T. Chen et al., "Training deep nets with sublinear memory cost" (2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..autograd import Function, backward
+from ..autograd.grad_mode import enable_grad, is_grad_enabled
+from ..random import default_generator
+from ..tensor import Tensor
+
+__all__ = ["checkpoint", "checkpoint_region", "checkpoint_sequential"]
+
+
+@contextmanager
+def checkpoint_region() -> Iterator[None]:
+    """Marks a region whose values a compiled program computes again in its backward. Eager code runs as usual."""
+    yield
+
+
+class _Checkpoint(Function):
+    """Runs ``function`` without a tape; the backward runs it again with one."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, kwargs: dict[str, Any], *args: Any) -> Any:
+        """Run; keep the arguments and where the random numbers stood."""
+        ctx.function, ctx.kwargs = function, kwargs
+        ctx.state = default_generator.get_state() if preserve else None
+        ctx.positions = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.others = {k: a for k, a in enumerate(args) if not isinstance(a, Tensor)}
+        ctx.count = len(args)
+        ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+        return function(*args, **kwargs)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        """Run again with a tape, then backward through it."""
+        args: list[Any] = [ctx.others.get(k) for k in range(ctx.count)]
+        for position, saved in zip(ctx.positions, ctx.saved_tensors, strict=True):
+            args[position] = saved.detach().requires_grad_(saved.requires_grad)
+        current = None if ctx.state is None else default_generator.get_state()
+        if ctx.state is not None:
+            default_generator.set_state(ctx.state)
+        with enable_grad():
+            results = ctx.function(*args, **ctx.kwargs)
+        if current is not None:
+            default_generator.set_state(current)
+        results = results if isinstance(results, tuple) else (results,)
+        pairs = [
+            (r, c) for r, c in zip(results, cotangents, strict=True) if isinstance(r, Tensor) and r.requires_grad
+        ]
+        backward([r for r, _ in pairs], [c for _, c in pairs])
+        return (None, None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = False,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """``function(*args)``, keeping only the arguments for the backward.
+
+    Gradients reach tensors among ``args`` and the leaves that ``function`` uses itself. ``use_reentrant`` is accepted
+    for compatibility and makes no difference.
+    """
+    if not is_grad_enabled():
+        return function(*args, **kwargs)
+    return _Checkpoint.apply(function, preserve_rng_state, kwargs, *args)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
+    """Run a sequence of modules in checkpointed segments (the last one is kept)."""
+    modules = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    size = max(1, len(modules) // segments)
+
+    def run(part: list[Any]) -> Callable[[Any], Any]:
+        def forward(x: Any) -> Any:
+            for module in part:
+                x = module(x)
+            return x
+
+        return forward
+
+    at = 0
+    while at + size < len(modules) and at // size < segments - 1:
+        input = checkpoint(run(modules[at : at + size]), input, **options)
+        at += size
+    return run(modules[at:])(input)

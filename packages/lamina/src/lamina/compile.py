@@ -1,0 +1,89 @@
+"""``lamina.compile``: the decorator that users put on a function or a module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+import lamina_dynamo
+from lamina_tensor.nn import Module
+
+from .backends import Backend, backend_of
+from .wiring import GraphCompiler, check_interfaces
+
+__all__ = ["compile"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_checked: list[bool] = []
+
+
+@overload
+def compile(model: F, **options: Any) -> F: ...
+@overload
+def compile(model: None = None, **options: Any) -> Callable[[F], F]: ...
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Backend = "cpp",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    memory_budget: float = 1.0,
+    disable: bool = False,
+) -> Any:
+    """Compile a function or a module; without ``model``, return a decorator.
+
+    The bytecode is captured at the first call for inputs of a kind; later calls with such inputs run compiled code. What cannot be
+    captured runs in Python between graphs, unless ``fullgraph`` is set, which raises instead.
+
+    Args:
+        model: the function, method or ``nn.Module``. A module stays the object it is (its ``forward`` is compiled).
+        fullgraph: raise at anything that would break the graph.
+        dynamic: True: sizes are symbolic from the first call; False: never; None: a size that changes becomes symbolic.
+        backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol.
+        mode: ``None`` or ``"default"``; other modes are refused, not ignored.
+        options: passed to the backend.
+        memory_budget: share in [0, 1] of the values for the backward that may be kept; the rest is computed again.
+        disable: return ``model`` unchanged.
+
+    Raises:
+        TypeError, ValueError: arguments of the wrong kind; the message says what was expected.
+    """
+    if model is None:
+        return lambda fn: compile(
+            fn,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            memory_budget=memory_budget,
+            disable=disable,
+        )
+    if not callable(model):
+        raise TypeError(f"compile() takes a function or a module, got {type(model).__name__}: {model!r}")
+    if mode not in (None, "default"):
+        raise ValueError(f"unknown mode {mode!r}; there is: 'default'")
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic must be True, False or None, got {dynamic!r}")
+    if not 0.0 <= memory_budget <= 1.0:
+        raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
+    compiler = GraphCompiler(backend_of(backend), memory_budget=memory_budget, options=options)
+    if disable or os.environ.get("LAMINA_DISABLE") == "1":
+        return model
+    if not _checked:
+        check_interfaces()
+        _checked.append(True)
+    return _optimize(model, compiler, fullgraph, dynamic)
+
+
+def _optimize(model: Any, compiler: GraphCompiler, fullgraph: bool, dynamic: bool | None) -> Any:
+    from .frontend import LaminaFrontend  # loads the whole eager layer's operator tables
+
+    optimize = lamina_dynamo.optimize(compiler, LaminaFrontend(), fullgraph=fullgraph, dynamic=dynamic)
+    if isinstance(model, Module):
+        model.forward = optimize(model.forward)
+        return model
+    return optimize(model)

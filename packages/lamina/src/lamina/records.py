@@ -1,0 +1,65 @@
+"""What was compiled in this process: one record per captured graph, kept for ``explain``, the report and the tests."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lamina_fx import Graph
+
+__all__ = ["GraphRecord", "clear_records", "records"]
+
+LIMIT = 256
+"""Records kept; older ones are dropped, so that a long-running program does not grow."""
+
+
+@dataclass
+class GraphRecord:
+    """One captured graph on its way to a callable.
+
+    ``stages`` maps a stage's name (``captured``, ``joint``, ``forward``, ``backward``, ``prims:<part>``) to its graph;
+    ``artifacts`` maps a part (``forward``, ``backward``) to what the backend returned; ``seconds`` is time per stage.
+    """
+
+    name: str
+    stages: dict[str, Graph] = field(default_factory=dict)
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the block's time to ``seconds[stage]``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """The kernels of all compiled parts."""
+        return tuple(k for a in self.artifacts.values() for k in getattr(a, "kernels", ()))
+
+
+_RECORDS: deque[GraphRecord] = deque(maxlen=LIMIT)
+
+
+def records() -> tuple[GraphRecord, ...]:
+    """Records of the graphs compiled so far, oldest first."""
+    return tuple(_RECORDS)
+
+
+def clear_records() -> None:
+    """Forget them."""
+    _RECORDS.clear()
+
+
+def new_record(name: str) -> GraphRecord:
+    """Start the record of one graph."""
+    record = GraphRecord(name)
+    _RECORDS.append(record)
+    return record

@@ -1,0 +1,95 @@
+"""The order of stages: the only place that knows how the layers follow each other.
+
+captured graph -> joint graph -> halves -> primitives -> artifact
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from lamina_aot import compile_captured
+from lamina_fx import Graph
+from lamina_fx.passes import eliminate_common_subexpressions, eliminate_dead_code, fold_identities
+from lamina_prims import decompose
+
+from .backends import Backend
+from .records import GraphRecord, new_record
+
+__all__ = ["GraphCompiler", "check_interfaces", "lower_graph"]
+
+_COUNTER = itertools.count()
+_LAYERS = ("lamina_fx", "lamina_prims", "lamina_tensor", "lamina_dynamo", "lamina_aot", "lamina_inductor")
+
+
+class GraphCompiler:
+    """Compiles captured graphs with one backend. Called by the capture layer with a graph and example inputs."""
+
+    def __init__(self, backend: Backend, *, memory_budget: float = 1.0, options: dict[str, Any] | None = None) -> None:
+        self.backend = backend
+        self.memory_budget = memory_budget
+        self.options = options or {}
+
+    def __call__(self, captured: Graph, inputs: Sequence[Any], name: str = "graph") -> Callable[..., Sequence[Any]]:
+        """Compile; returns a callable over the captured graph's inputs that returns its outputs as a tuple."""
+        record = new_record(f"{name}_{next(_COUNTER)}")
+        record.stages["captured"] = captured
+
+        def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
+            return self.compile_functional(graph, part, record)
+
+        with record.timed("total"):
+            return compile_captured(
+                captured,
+                inputs,
+                compile_part,
+                memory_budget=self.memory_budget,
+                name=record.name,
+                observe=record.stages.__setitem__,
+            )
+
+    def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
+        """Compile one functional core-level graph."""
+        with record.timed("decompose"):
+            lowered = lower_graph(graph, self.backend.keep)
+        record.stages[f"prims:{part}"] = lowered
+        with record.timed("backend"):
+            artifact = self.backend.compile(lowered, name=part, options=self.options)
+        record.artifacts[part] = artifact
+        return artifact
+
+
+def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:
+    """From core level to what a backend takes: strict primitives and the ids in ``keep``, cleaned up."""
+    lowered = decompose(graph, level="prims", keep=keep)
+    fold_identities(lowered)
+    eliminate_common_subexpressions(lowered)
+    eliminate_dead_code(lowered)
+    return lowered
+
+
+def check_interfaces() -> None:
+    """Compare what the installed layers provide and accept.
+
+    Raises:
+        ImportError: two layers do not fit; names both, the interface, the versions and the command that mends it.
+    """
+    modules = [import_module(name) for name in _LAYERS]
+    provided = {
+        interface: (version, module.__name__)
+        for module in modules
+        for interface, version in getattr(module, "PROVIDES", {}).items()
+    }
+    for module in modules:
+        for interface, accepted in getattr(module, "ACCEPTS", {}).items():
+            if interface not in provided:
+                raise ImportError(f"{module.__name__} needs the interface {interface!r}, which no installed layer has")
+            version, owner = provided[interface]
+            if version not in accepted:
+                packages = f"{owner} {module.__name__}".replace("_", "-")
+                raise ImportError(
+                    f"{owner} provides version {version} of {interface!r}, {module.__name__} accepts "
+                    f"{', '.join(map(str, accepted))}; run: pip install --upgrade {packages}"
+                )
