@@ -13,6 +13,9 @@ from .interpreter import Interpreter, Resolver
 from .node import Argument, Node, map_arguments
 from .proxy import Proxy
 from .spec import ScalarSpec, Size, Spec, TensorSpec, contiguous_strides
+from .structure import content_hash, graphs_equal
+from .text import ArrayConstant, ParseError, UnprintableError, parse, print_graph
+from .verifier import VerificationError, verify
 
 __version__ = "0.1.0.dev0"
 PROVIDES = {"graph": 0, "tensor_abi": 0}
@@ -23,6 +26,15 @@ __all__ = [
     "CPU",
     "PROVIDES",
     "Argument",
+    "ArrayConstant",
+    "ParseError",
+    "UnprintableError",
+    "VerificationError",
+    "content_hash",
+    "graphs_equal",
+    "parse",
+    "print_graph",
+    "verify",
     "Device",
     "Graph",
     "GraphBuilder",

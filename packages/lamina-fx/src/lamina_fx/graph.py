@@ -36,6 +36,8 @@ class Graph:
         self.regions: tuple[str, ...] = ()
         self.attributes: dict[str, Any] = {}
         """What ``get_attr`` nodes read (constants, subgraphs), by name."""
+        self.has_owner = False
+        """True when ``get_attr`` and ``call_module`` paths may also be attributes of a module outside."""
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -185,6 +187,26 @@ class Graph:
             mapping[node] = other.node_copy(node, mapping.__getitem__)
         return other
 
+    # -- as a whole ------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Same nodes, names, specs, effects, regions, sources and attributes (see ``structure.graphs_equal``)."""
+        if self is other:
+            return True
+        return structure.graphs_equal(self, other) if isinstance(other, Graph) else NotImplemented
+
+    __hash__ = object.__hash__  # a graph changes, so tables look it up by identity
+
+    def __str__(self) -> str:
+        return printer.print_graph(self, strict=False)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {self._count} nodes>"
+
+    def lint(self, resolver: Any = None) -> None:
+        """Check structure, order, names, users and (with a resolver) specs; see ``verify``."""
+        verifier.verify(self, resolver)
+
     # -- names -----------------------------------------------------------------------------------
 
     def _unique_name(self, hint: str) -> str:
@@ -235,3 +257,8 @@ class _NodeList:
 def _identifier(text: str) -> str:
     name = re.sub(r"\W", "_", text).strip("_") or "node"
     return f"_{name}" if name[0].isdigit() else name
+
+
+# These read graphs, so they import this module.
+from . import structure, verifier  # noqa: E402
+from .text import printer  # noqa: E402

@@ -56,7 +56,7 @@ class ShapeEnv:
         self.hints: dict[Symbol, int] = {}
         self.facts = Facts(lambda term: (isinstance(term, Symbol), term not in self.hints, term.key))
         self._duck: dict[int, SymInt] = {}
-        self._unbacked = 0
+        self._names: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -90,7 +90,7 @@ class ShapeEnv:
             raise ValueError(f"{source} is {hint}, outside [{lower}, {upper}] or no multiple of {divisor}")
         if policy == "duck" and hint in self._duck:
             return self._duck[hint]
-        symbol = Symbol(f"s{len(self.hints)}", lower, upper, divisor)
+        symbol = Symbol(self._fresh("s"), lower, upper, divisor)
         self.hints[symbol] = hint
         self.sources[symbol] = source
         if line is not None:
@@ -101,10 +101,24 @@ class ShapeEnv:
 
     def create_unbacked(self, lower: int | None = 0, upper: int | None = None, source: str = "") -> SymInt:
         """A size that only running the program tells, such as the length of ``nonzero(x)``."""
-        symbol = Symbol(f"u{self._unbacked}", lower, upper)
-        self._unbacked += 1
+        symbol = Symbol(self._fresh("u"), lower, upper)
         self.sources[symbol] = source
         return SymInt(symbol, self)
+
+    def declare(self, symbol: Symbol, hint: int | None, source: str = "") -> SymInt:
+        """Take over a symbol that was made elsewhere, for instance read from a file; unbacked without a hint."""
+        self._names.add(symbol.name)
+        self.sources[symbol] = source
+        if hint is not None:
+            self.hints[symbol] = hint
+        return SymInt(symbol, self)
+
+    def _fresh(self, letter: str) -> str:
+        count = sum(name[0] == letter for name in self._names)
+        while (name := f"{letter}{count}") in self._names:
+            count += 1
+        self._names.add(name)
+        return name
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of this name.
