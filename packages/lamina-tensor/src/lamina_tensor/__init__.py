@@ -1,5 +1,99 @@
-"""Eager tensors with autograd, nn and optim."""
+"""Eager tensors with autograd, nn and optim.
+
+>>> from lamina_tensor import tensor
+>>> x = tensor([1.0, 2.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4.])
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from lamina_fx import *  # noqa: F403  (element types; the names are listed below)
+from lamina_fx import DTYPES, Device, DType
+from lamina_prims.promotion import get_default_dtype, set_default_dtype
+
+from . import _C, autograd, joining
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .conversion import from_dlpack
+from .creation import as_tensor, asarray, from_numpy, scalar_tensor, tensor
+from .dtype_names import ALIASES
+from .fake import fake_creation, fake_tensor
+from .methods import function, namespace_names, operator_of
+from .printing import set_printoptions
+from .size import Size
+from .storage import FakeStorage, NumpyStorage, TracedStorage
+from .tensor import Tensor
+from .tracing import Tracer, trace
+
 __version__ = "0.1.0.dev0"
+ACCEPTS = {"graph": (0,), "primset": (0,), "tensor_abi": (0,)}
+
+device = Device
+dtype = DType
+
+__all__ = [
+    "ACCEPTS",
+    "Device",
+    "FakeStorage",
+    "NumpyStorage",
+    "Size",
+    "Tensor",
+    "TracedStorage",
+    "Tracer",
+    "as_tensor",
+    "asarray",
+    "autograd",
+    "device",
+    "dtype",
+    "enable_grad",
+    "fake_creation",
+    "fake_tensor",
+    "from_dlpack",
+    "from_numpy",
+    "function",
+    "get_default_dtype",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_tensor",
+    "namespace_names",
+    "no_grad",
+    "operator_of",
+    "scalar_tensor",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_printoptions",
+    "tensor",
+    "trace",
+]
+
+globals().update({str(d): d for d in DTYPES})
+globals().update(ALIASES)
+_ = (_C, joining)
+
+
+def is_tensor(value: Any) -> bool:
+    """True for a ``Tensor``."""
+    return isinstance(value, Tensor)
+
+
+def __getattr__(name: str) -> Any:
+    found = function(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *namespace_names()})

@@ -1,0 +1,23 @@
+"""Builds the extension lamina_tensor._C; everything else about the package is in pyproject.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lamina_fx
+import numpy
+from setuptools import Extension, setup
+
+SOURCES = Path("src/lamina_tensor/csrc")
+
+setup(
+    ext_modules=[
+        Extension(
+            "lamina_tensor._C",
+            sources=sorted(str(path) for path in SOURCES.glob("*.c")),
+            depends=[str(SOURCES / "tensor.h")],
+            include_dirs=[numpy.get_include(), lamina_fx.get_include()],
+            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra"],
+        )
+    ]
+)

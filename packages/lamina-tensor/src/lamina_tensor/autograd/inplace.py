@@ -1,0 +1,120 @@
+"""Gradient history of tensors that are written in place.
+
+A write to a tensor gives it a new history; a write to a view gives its base one (``CopySlices``): the base's gradient
+splits into that of the written elements, which goes to what was written, and the rest, which goes to what the
+base was before. Views made earlier get their history anew from the base when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lamina_prims import operator
+
+from .._C import is_grad_enabled, set_grad_enabled
+from ..views import ViewStep, autograd_steps, replay, scatter
+from .node import Node, edge_of
+
+__all__ = ["CopySlices", "check_inplace", "rebase_history", "refresh_view"]
+
+_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
+_LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+_NO_GRAD_VIEW = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+    "the inplace to be tracked)."
+)
+_MULTI_VIEW = (
+    "Output {} of {} is a view and is being modified inplace. This view is the output of a function that returns "
+    "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the "
+    "inplace operation by an out-of-place one."
+)
+
+
+def check_inplace(tensor: Any) -> None:
+    """Refuse a write that autograd cannot follow (with recording on).
+
+    Raises:
+        RuntimeError: the tensor is a leaf that requires a gradient, or a view of one; in PyTorch's words.
+    """
+    if not is_grad_enabled():
+        return
+    base = tensor._base
+    if base is not None:
+        if tensor._no_grad_view:
+            if base._requires_grad:
+                raise RuntimeError(_NO_GRAD_VIEW)
+        elif base._requires_grad and base._is_leaf:
+            raise RuntimeError(_LEAF_VIEW)
+        elif base._requires_grad and (step := autograd_steps(tensor)[-1])[3] is not None:
+            raise RuntimeError(_MULTI_VIEW.format(step[3], step[0].id))
+    elif tensor._requires_grad and tensor._is_leaf:
+        raise RuntimeError(_LEAF)
+
+
+class CopySlices(Node):
+    """Backward of a write through a view: edges are the base before the write, then the written value."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, base_edge: Any, base_meta: Any, value_edge: Any, value_meta: Any, steps: Sequence[ViewStep]) -> None:
+        super().__init__((base_edge, value_edge), (base_meta, value_meta))
+        self.steps = steps
+
+    def apply(self, grads: list[Any]) -> Sequence[Any]:
+        """Split the base's gradient."""
+        gradient = grads[0]
+        written = replay(gradient, self.steps)
+        rest = None
+        if self.edges[0] is not None:
+            rest = scatter(gradient, self.steps, operator("zeros_like")(written))
+        return rest, operator("clone")(written) if self.edges[1] is not None else None
+
+    def name(self) -> str:
+        """As PyTorch prints it."""
+        return "CopySlices"
+
+
+class _Overwritten(Node):
+    """History of a tensor whose elements were replaced by constants: no gradient goes on."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list[Any]) -> Sequence[Any]:
+        return ()
+
+    def name(self) -> str:
+        return "OverwriteBackward0"
+
+
+def rebase_history(tensor: Any, node: Any, output_nr: int) -> None:
+    """Give a tensor that was just written the history ``(node, output_nr)`` (None: constants were written)."""
+    base = tensor._base
+    if base is None or tensor._no_grad_view:
+        tensor._grad_fn = _Overwritten((), ()) if node is None else node
+        tensor._output_nr = 0 if node is None else output_nr
+        return
+    base_edge = edge_of(base) if base._requires_grad else None
+    value_edge = None if node is None else (node, output_nr)
+    steps = autograd_steps(tensor)
+    base._grad_fn = CopySlices(
+        base_edge, (base._sizes, base.dtype), value_edge, (tensor._sizes, tensor.dtype), steps
+    )
+    base._output_nr = 0
+    refresh_view(tensor)
+
+
+def refresh_view(view: Any) -> None:
+    """Derive a view's history from its base again."""
+    if not view._base._requires_grad:
+        view._grad_version = view._version
+        return
+    before = set_grad_enabled(True)
+    try:
+        again = replay(view._base, autograd_steps(view))
+    finally:
+        set_grad_enabled(before)
+    view._grad_fn = again._grad_fn
+    view._output_nr = again._output_nr

@@ -1,0 +1,224 @@
+"""Methods of ``Tensor`` that lead out of it: Python numbers, arrays, other dtypes and devices, DLPack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from lamina_fx import Device, DType, bool_, complex64, float32, int64
+from lamina_prims import operator
+
+from ._C import TensorBase
+from .dtype_names import dtype_from_legacy, legacy_type_name
+
+__all__ = ["Conversion"]
+
+_NO_DATA = "{}: a tensor without data ({}) has no values; they are known only when the program runs"
+
+
+class Conversion:
+    """Mixed into ``Tensor``."""
+
+    __slots__ = ()
+
+    def _values(self: Any, what: str) -> np.ndarray[Any, Any]:
+        if self._array is None:
+            raise RuntimeError(_NO_DATA.format(what, self.spec))
+        return self._array
+
+    # -- Python ----------------------------------------------------------------------------------------
+
+    def item(self: Any) -> Any:
+        """The value of a tensor with one element, as a Python number.
+
+        Raises:
+            RuntimeError: it has several elements, or no data.
+        """
+        array = self._values("item()")
+        if array.size != 1:
+            raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        value = array.item()
+        return value if type(value) in (bool, int, float, complex) else float(value)
+
+    def tolist(self: Any) -> Any:
+        """Nested lists of Python numbers."""
+        array = self._values("tolist()")
+        if array.dtype.kind == "V" or array.dtype.num >= 256:
+            array = array.astype(np.float32)
+        return array.tolist()
+
+    def __bool__(self: Any) -> bool:
+        count = self.numel()
+        if count != 1:
+            what = "no values" if count == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+        return bool(self.item())
+
+    def __int__(self: Any) -> int:
+        return int(self.item())
+
+    def __float__(self: Any) -> float:
+        return float(self.item())
+
+    def __complex__(self: Any) -> complex:
+        return complex(self.item())
+
+    def __index__(self: Any) -> int:
+        if self.dtype.kind not in ("int", "bool") or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    # -- arrays ----------------------------------------------------------------------------------------
+
+    def numpy(self: Any, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """An ndarray over the same memory.
+
+        Raises:
+            RuntimeError: the tensor requires a gradient (unless ``force``), or has no data.
+        """
+        if self._requires_grad and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self._values("numpy()")[...]
+
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_wrap__(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        from .creation import from_numpy
+
+        return from_numpy(np.asarray(array))
+
+    @property
+    def __array_interface__(self: Any) -> Any:
+        """NumPy's description of the memory."""
+        return self.numpy().__array_interface__
+
+    def __dlpack__(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        """A DLPack capsule over the same memory.
+
+        Raises:
+            BufferError: the tensor requires a gradient, or its dtype has no DLPack code.
+        """
+        if self._requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        array = self._values("__dlpack__()")
+        options: dict[str, Any] = {"copy": copy} if copy is not None else {}
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, **options)
+
+    def __dlpack_device__(self: Any) -> tuple[int, int]:
+        """DLPack's (device type, index): the CPU."""
+        return (1, 0)
+
+    # -- dtype and device ------------------------------------------------------------------------------
+
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Converted to a dtype, a device or both, or like another tensor; itself when nothing changes."""
+        dtype, device, copy = _destination(args, kwargs)
+        changed = self
+        if device is not None and device != self.device and (device.type, device.index or 0) != (self.device.type, 0):
+            changed = operator("device_put")(changed, device)
+        if dtype is not None and dtype is not changed.dtype:
+            changed = operator("convert_element_type")(changed, dtype)
+        return operator("clone")(self) if copy and changed is self else changed
+
+    def type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Name of the type (``"lamina.FloatTensor"``), or the tensor converted to a dtype."""
+        if dtype is None:
+            return f"lamina.{legacy_type_name(self.dtype)}"
+        return self.to(dtype_from_legacy(dtype) if isinstance(dtype, str) else dtype)
+
+    def type_as(self: Any, other: Any) -> Any:
+        """Converted to the dtype of ``other``."""
+        return self.to(other.dtype)
+
+    def cpu(self: Any, memory_format: Any = None) -> Any:
+        """On the CPU; itself when it is there."""
+        return self.to(Device("cpu"))
+
+    def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+        """On a GPU."""
+        return self.to(Device("cuda" if device is None else device if isinstance(device, str) else f"cuda:{device}"))
+
+    def contiguous(self: Any, memory_format: Any = None) -> Any:
+        """Row-major; itself when it is so already."""
+        if self.is_contiguous():
+            return self
+        return operator("clone")(self, memory_format="contiguous_format")
+
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_meta = property(lambda self: self.device.type == "meta")
+    is_sparse = property(lambda self: False)
+    is_quantized = property(lambda self: False)
+    is_nested = property(lambda self: False)
+    layout = property(lambda self: "strided")
+
+    def get_device(self: Any) -> int:
+        """Index of the GPU, -1 on the CPU."""
+        return -1 if self.device.type != "cuda" else self.device.index or 0
+
+    def is_floating_point(self: Any) -> bool:
+        """Is the dtype a real floating-point type."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self: Any) -> bool:
+        """Is the dtype complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self: Any) -> bool:
+        """Has the dtype negative numbers."""
+        return self.dtype.is_signed
+
+    def is_pinned(self: Any, device: Any = None) -> bool:
+        """Pinned memory does not exist here: False."""
+        return False
+
+    def pin_memory(self: Any, device: Any = None) -> Any:
+        """The tensor itself: there is no pinned memory here."""
+        return self
+
+    def share_memory_(self: Any) -> Any:
+        """The tensor itself: memory is not moved for other processes."""
+        return self
+
+
+def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, Device | None, bool]:
+    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    known = {"dtype", "device", "copy", "non_blocking", "memory_format", "other"}
+    if unknown := set(kwargs) - known:
+        raise TypeError(f"to() got an unexpected keyword argument {unknown.pop()!r}")
+    if "other" in kwargs:
+        args = (kwargs["other"], *args)
+    flags = 0
+    for value in args:
+        if type(value) is DType:
+            dtype = value
+        elif isinstance(value, TensorBase):
+            dtype, device = value.dtype, value.device
+        elif isinstance(value, (str, Device)):
+            device = value
+        elif isinstance(value, bool):
+            flags += 1
+            copy = value if flags == 2 else copy
+        elif value in _PYTHON_TYPES:
+            dtype = _PYTHON_TYPES[value]
+        elif value is not None:
+            raise TypeError(f"to(): expected a dtype, a device or a tensor, got {type(value).__name__}")
+    if dtype is not None and type(dtype) is not DType:
+        if dtype not in _PYTHON_TYPES:
+            raise TypeError(f"to(): dtype must be a lamina dtype, not {dtype!r}")
+        dtype = _PYTHON_TYPES[dtype]
+    return dtype, None if device is None else device if type(device) is Device else Device(device), copy
+
+
+_PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float32, complex: complex64}
+
+
+def from_dlpack(value: Any) -> Any:
+    """A tensor over the memory of any object that speaks DLPack (``value.__dlpack__``)."""
+    from .creation import from_numpy
+
+    return from_numpy(np.from_dlpack(value))

@@ -1,0 +1,194 @@
+"""Making tensors: from data, and the front end's options (``requires_grad``, ``out``, ``device``) of the creators.
+
+>>> zeros(2, 3).shape, tensor([1, 2]).dtype
+(lamina.Size([2, 3]), lamina.int64)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from lamina_fx import Device, DType, bool_, complex64, complex128, float64, int64
+from lamina_prims import operator
+from lamina_prims.arrays import numpy_dtype
+from lamina_prims.promotion import get_default_dtype
+from lamina_prims.registry import by_name, resolve
+
+from ._C import TensorBase, wrap
+from .dispatch import slow_resolved
+
+__all__ = ["as_tensor", "asarray", "creator", "from_numpy", "scalar_tensor", "tensor"]
+
+
+def tensor(
+    data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
+    """A new tensor with a copy of ``data`` (numbers, nested sequences, arrays, tensors).
+
+    Python floats get the default dtype, ints int64, bools bool. A tensor is copied without its history.
+
+    Raises:
+        ValueError: the sequences are ragged. TypeError: a value that is no number.
+    """
+    del pin_memory
+    if isinstance(data, TensorBase):
+        made = operator("clone")(data.detach())
+        made = made if dtype is None or made.dtype is dtype else operator("convert_element_type")(made, dtype)
+    else:
+        made = wrap(_array(data, dtype, copy=True))
+    made = _placed(made, device)
+    if requires_grad:
+        made.requires_grad_()
+    return made
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
+    """A tensor of ``data``: itself when it is a tensor already, sharing memory with an array where that is possible."""
+    if isinstance(data, TensorBase):
+        return _placed(data if dtype is None or data.dtype is dtype else data.to(dtype), device)
+    return _placed(wrap(_array(data, dtype, copy=False)), device)
+
+
+def asarray(
+    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Any:
+    """As ``as_tensor``; ``copy=True`` always copies, ``copy=False`` raises ValueError where it would have to."""
+    if copy:
+        return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    made = as_tensor(obj, dtype, device)
+    if copy is False and made is not obj and not (isinstance(obj, np.ndarray) and made._array is obj):
+        raise ValueError("asarray: a copy is needed, but copy=False was given")
+    return made.requires_grad_() if requires_grad else made
+
+
+def from_numpy(array: np.ndarray[Any, Any]) -> Any:
+    """A tensor that shares memory with an ndarray.
+
+    Raises:
+        TypeError: no ndarray, or its dtype has no counterpart. ValueError: negative strides or foreign byte order.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
+        )
+    if array.size and any(s % array.itemsize for s in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array first.")
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order; convert it first")
+    return wrap(array)
+
+
+def scalar_tensor(value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor without dimensions; Python numbers get the default dtype."""
+    return tensor(value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def _placed(made: Any, device: Any) -> Any:
+    return made if device is None else made.to(device)
+
+
+def _array(data: Any, dtype: DType | None, copy: bool) -> np.ndarray[Any, Any]:
+    want = None if dtype is None else numpy_dtype(dtype)
+    if isinstance(data, np.ndarray):
+        return np.array(data, dtype=want, copy=True if copy else None, order="K")
+    if isinstance(data, np.generic):
+        return np.array(data, dtype=want)
+    if hasattr(data, "__array__") and not isinstance(data, (list, tuple)):
+        return np.array(data, dtype=want, copy=True if copy else None)
+    kind = _kind(data)
+    if want is None:
+        if isinstance(kind, np.dtype):
+            want = kind
+        else:
+            want = numpy_dtype(_default_of(kind))
+    with np.errstate(all="ignore"):
+        try:
+            return np.array(_plain(data), dtype=want)
+        except OverflowError as error:
+            raise RuntimeError(f"tensor(): a value does not fit into {dtype or want}: {error}") from None
+
+
+def _default_of(kind: type) -> DType:
+    default = get_default_dtype()
+    return {
+        bool: bool_, int: int64, float: default, complex: complex128 if default is float64 else complex64
+    }[kind]  # fmt: skip
+
+
+_ORDER = (bool, int, float, complex)
+
+
+def _kind(data: Any) -> Any:
+    """The widest kind of number in nested sequences (float when there is none), or the dtype of arrays in them."""
+    if isinstance(data, (list, tuple)):
+        kinds = {_kind(item) for item in data} if data else {float}
+        if len(kinds) == 1:
+            return kinds.pop()
+        arrays = [k for k in kinds if isinstance(k, np.dtype)]
+        plain = [k for k in kinds if not isinstance(k, np.dtype)]
+        return np.result_type(*arrays, *[k(0) for k in plain]) if arrays else max(plain, key=_ORDER.index)
+    if isinstance(data, TensorBase):
+        return data._array.dtype
+    if isinstance(data, (np.ndarray, np.generic)):
+        return data.dtype
+    for kind in _ORDER:
+        if isinstance(data, kind):
+            return kind
+    if hasattr(data, "__index__"):
+        return int
+    if hasattr(data, "__float__"):
+        return float
+    raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        return [_plain(item) for item in data]
+    return data._array if isinstance(data, TensorBase) else data
+
+
+def creator(name: str) -> Callable[..., Any]:
+    """The front end's function for a creating operator: ``size`` may be separate arguments, and it takes
+    ``requires_grad``, ``out``, ``layout``, ``pin_memory`` and ``memory_format``.
+    """
+    takes_size = any(op.schema.parameters and op.schema.parameters[0].name == "size" for op in by_name(name))
+
+    def create(*args: Any, requires_grad: bool = False, out: Any = None, **options: Any) -> Any:
+        for ignored in ("layout", "pin_memory", "memory_format", "names"):
+            options.pop(ignored, None)
+        dtype = options.get("dtype")
+        if type(dtype) is type:
+            options["dtype"] = _default_of(dtype)
+        if options.get("device") is not None:
+            options["device"] = Device(options["device"])
+        if takes_size and args and not isinstance(args[0], (tuple, list)):
+            args = (args,)
+        op = resolve(name, args, options)
+        made = slow_resolved(op, args, options)
+        if out is not None:
+            from .inplace import write_out
+
+            return write_out(made, out)
+        return made.requires_grad_() if requires_grad else made
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = by_name(name)[0].__doc__
+    return create
+
+
+
+
+def legacy_tensor(data: tuple[Any, ...], device: Any = None) -> Any:
+    """What ``Tensor(...)`` makes: uninitialised of the given sizes, or a copy of data in the default dtype."""
+    if len(data) == 1 and isinstance(data[0], TensorBase):
+        return data[0].detach()
+    if len(data) == 1 and not isinstance(data[0], int):
+        if isinstance(data[0], tuple) and type(data[0]) is not tuple:  # a Size
+            return operator("empty")(tuple(data[0]), dtype=get_default_dtype())
+        return tensor(data[0], dtype=get_default_dtype(), device=device)
+    return slow_resolved(operator("empty"), (tuple(data) if data else (0,),), {"dtype": get_default_dtype()})

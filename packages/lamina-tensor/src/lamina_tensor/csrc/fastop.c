@@ -1,0 +1,268 @@
+/* FastOp: what users call for an operator. Ordinary calls on tensors with data are run here without any Python code:
+ * arguments to arrays, one call of NumPy's ufunc (or of a Python kernel), the result wrapped. Everything else (modes,
+ * promotion, scalars alone, tensors without data, errors) goes to the dispatcher in Python. */
+#include "tensor.h"
+
+enum { KIND_SLOW, KIND_UFUNC, KIND_KERNEL };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *operator_;
+    PyObject *kernel; /* a ufunc, or a function of arrays that may return NotImplemented */
+    PyObject *name, *doc, *dict, *weakrefs;
+    PyObject *spelling; /* the registered name, when several operators share it or it is a reflected operator */
+    int kind;
+    int arity;
+    int bool_result;
+    unsigned int dtypes; /* bit mask of the codes for which the ufunc is right as it is */
+} FastOp;
+
+#define IS_FLOAT(code) ((code) >= LAMINA_FLOAT16 && (code) <= LAMINA_FLOAT64)
+#define IS_COMPLEX(code) ((code) == LAMINA_COMPLEX64 || (code) == LAMINA_COMPLEX128)
+#define IS_INT(code) ((code) >= LAMINA_UINT8 && (code) <= LAMINA_INT64)
+
+PyObject *set_errstate_ignored(void) { return PyContextVar_Set(registered.errstate_var, registered.errstate_value); }
+
+void reset_errstate(PyObject *token) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (PyContextVar_Reset(registered.errstate_var, token) < 0) PyErr_Clear();
+    Py_DECREF(token);
+    PyErr_Restore(type, value, trace);
+}
+
+static int modes_active(void) {
+    static PyObject *name;
+    if (!name && !(name = PyUnicode_InternFromString("stack"))) return -1;
+    PyObject *stack = PyObject_GetAttr(registered.modes, name);
+    if (!stack) return -1;
+    int active = PyList_GET_SIZE(stack) > 0;
+    Py_DECREF(stack);
+    return active;
+}
+
+static PyObject *call_slow(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *tuple = PyTuple_New(count), *kwargs = PyDict_New();
+    if (!tuple || !kwargs) goto fail;
+    for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        if (PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[count + i]) < 0) goto fail;
+    PyObject *result = PyObject_CallFunctionObjArgs(registered.slow, (PyObject *)self, tuple, kwargs, NULL);
+    Py_DECREF(tuple);
+    Py_DECREF(kwargs);
+    return result;
+fail:
+    Py_XDECREF(tuple);
+    Py_XDECREF(kwargs);
+    return NULL;
+}
+
+/* The operands of the ufunc in `out`, or 0 when the call is not a plain one; *grad: a result takes part in autograd. */
+static int plain_operands(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject **out, int *grad) {
+    int code = -1, rank = -1;
+    if (count != self->arity) return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!tensor_check(args[i])) continue;
+        TensorObject *t = (TensorObject *)args[i];
+        if (!t->array || (code >= 0 && t->h.dtype != code)) return 0;
+        code = t->h.dtype;
+        rank = t->h.ndim;
+        out[i] = t->array;
+        if (grad_enabled && requires_grad(t)) *grad = 1;
+    }
+    (void)rank;
+    if (code < 0 || !(self->dtypes & (1u << code))) return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (tensor_check(args[i])) continue;
+        if (PyFloat_CheckExact(args[i])) {
+            if (!IS_FLOAT(code) && !IS_COMPLEX(code)) return 0;
+        } else if (PyLong_CheckExact(args[i])) {
+            if (!IS_INT(code) && !IS_FLOAT(code) && !IS_COMPLEX(code)) return 0;
+        } else {
+            return 0;
+        }
+        out[i] = args[i];
+    }
+    return 1;
+}
+
+static PyObject *finish(FastOp *self, PyObject *value, PyObject *const *args, Py_ssize_t count, int grad,
+                        PyObject *names) {
+    PyObject *result = wrap_array(registered.tensor_type, value);
+    Py_DECREF(value);
+    if (!result || !grad) return result;
+    PyObject *tuple = PyTuple_New(count), *kwargs = NULL;
+    for (Py_ssize_t i = 0; tuple && i < count; i++) PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+    if (tuple && names && PyTuple_GET_SIZE(names)) {
+        kwargs = PyDict_New();
+        for (Py_ssize_t i = 0; kwargs && i < PyTuple_GET_SIZE(names); i++)
+            if (PyDict_SetItem(kwargs, PyTuple_GET_ITEM(names, i), args[count + i]) < 0) Py_CLEAR(kwargs);
+        if (!kwargs) Py_CLEAR(tuple);
+    }
+    PyObject *done = NULL;
+    if (tuple)
+        done = PyObject_CallFunctionObjArgs(registered.record, self->operator_, tuple, kwargs ? kwargs : Py_None,
+                                            result, NULL);
+    Py_XDECREF(tuple);
+    Py_XDECREF(kwargs);
+    if (!done) Py_CLEAR(result);
+    Py_XDECREF(done);
+    return result;
+}
+
+static PyObject *call_ufunc(FastOp *self, PyObject *const *args, Py_ssize_t count) {
+    PyObject *operands[3] = {NULL, NULL, NULL};
+    int grad = 0;
+    if (!plain_operands(self, args, count, operands, &grad)) return call_slow(self, args, count, NULL);
+    PyObject *token = set_errstate_ignored();
+    if (!token) return NULL;
+    PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, NULL);
+    reset_errstate(token);
+    if (!value) { /* the dispatcher finds the message that a user should see */
+        PyErr_Clear();
+        return call_slow(self, args, count, NULL);
+    }
+    PyArray_Descr *have = PyArray_Check(value) ? PyArray_DESCR((PyArrayObject *)value) : NULL;
+    if (have && !self->bool_result) {
+        PyObject *first = PyArray_Check(operands[0]) ? operands[0] : operands[1];
+        if (have->type_num != PyArray_DESCR((PyArrayObject *)first)->type_num) {
+            Py_DECREF(value);
+            return call_slow(self, args, count, NULL);
+        }
+    }
+    return finish(self, value, args, count, grad, NULL);
+}
+
+static int plain_constant(PyObject *value) {
+    if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value)) return 1;
+    if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) return 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
+        if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(value, i))) return 0;
+    return 1;
+}
+
+#define MAX_ARGUMENTS 8
+static PyObject *call_kernel(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *operands[MAX_ARGUMENTS];
+    Py_ssize_t total = count + (names ? PyTuple_GET_SIZE(names) : 0);
+    int grad = 0, tensors = 0;
+    if (total > MAX_ARGUMENTS) return call_slow(self, args, count, names);
+    for (Py_ssize_t i = 0; i < total; i++) {
+        if (tensor_check(args[i])) {
+            TensorObject *t = (TensorObject *)args[i];
+            if (!t->array) return call_slow(self, args, count, names);
+            operands[i] = t->array;
+            tensors++;
+            if (grad_enabled && requires_grad(t)) grad = 1;
+        } else if (plain_constant(args[i])) {
+            operands[i] = args[i];
+        } else {
+            return call_slow(self, args, count, names);
+        }
+    }
+    if (!tensors) return call_slow(self, args, count, names);
+    PyObject *token = set_errstate_ignored();
+    if (!token) return NULL;
+    PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, names);
+    reset_errstate(token);
+    if (!value || value == Py_NotImplemented) {
+        PyErr_Clear();
+        Py_XDECREF(value);
+        return call_slow(self, args, count, names);
+    }
+    return finish(self, value, args, count, grad, names);
+}
+
+static PyObject *fastop_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
+    FastOp *self = (FastOp *)callable;
+    Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+    int active = self->kind == KIND_SLOW ? 1 : modes_active();
+    if (active < 0) return NULL;
+    if (active || (self->kind == KIND_UFUNC && names && PyTuple_GET_SIZE(names)))
+        return call_slow(self, args, count, names);
+    return self->kind == KIND_UFUNC ? call_ufunc(self, args, count) : call_kernel(self, args, count, names);
+}
+
+static PyObject *fastop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *words[] = {"operator", "name", "doc", "kernel", "arity", "dtypes", "bool_result", "spelling", NULL};
+    PyObject *operator_, *name, *doc = Py_None, *kernel = Py_None, *spelling = Py_None;
+    int arity = 0, bool_result = 0;
+    unsigned int dtypes = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOiIpO", words, &operator_, &name, &doc, &kernel, &arity, &dtypes,
+                                     &bool_result, &spelling))
+        return NULL;
+    FastOp *self = (FastOp *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->vectorcall = fastop_call;
+    self->operator_ = Py_NewRef(operator_);
+    self->name = Py_NewRef(name);
+    self->doc = Py_NewRef(doc);
+    self->kernel = Py_NewRef(kernel);
+    self->spelling = Py_NewRef(spelling);
+    self->arity = arity;
+    self->dtypes = dtypes;
+    self->bool_result = bool_result;
+    self->kind = kernel == Py_None ? KIND_SLOW : arity ? KIND_UFUNC : KIND_KERNEL;
+    return (PyObject *)self;
+}
+
+static int fastop_traverse(FastOp *self, visitproc visit, void *arg) {
+    Py_VISIT(self->operator_);
+    Py_VISIT(self->kernel);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int fastop_clear(FastOp *self) {
+    Py_CLEAR(self->operator_);
+    Py_CLEAR(self->kernel);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void fastop_dealloc(FastOp *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    fastop_clear(self);
+    Py_CLEAR(self->name);
+    Py_CLEAR(self->doc);
+    Py_CLEAR(self->spelling);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyObject *fastop_get(PyObject *self, PyObject *object, PyObject *type) {
+    (void)type;
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
+static PyObject *fastop_repr(FastOp *self) { return PyUnicode_FromFormat("<operator %U>", self->name); }
+
+static PyMemberDef fastop_members[] = {
+    {"operator", T_OBJECT_EX, offsetof(FastOp, operator_), READONLY, "the lamina_prims operator"},
+    {"__name__", T_OBJECT_EX, offsetof(FastOp, name), 0, "name"},
+    {"__qualname__", T_OBJECT_EX, offsetof(FastOp, name), READONLY, "name"},
+    {"spelling", T_OBJECT, offsetof(FastOp, spelling), READONLY, "name to resolve among overloads, or None"},
+    {"__doc__", T_OBJECT, offsetof(FastOp, doc), 0, "documentation"},
+    {NULL}};
+
+static PyGetSetDef fastop_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL}};
+
+PyTypeObject FastOp_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "lamina_tensor._C.FastOp",
+    .tp_basicsize = sizeof(FastOp),
+    .tp_dealloc = (destructor)fastop_dealloc,
+    .tp_vectorcall_offset = offsetof(FastOp, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_repr = (reprfunc)fastop_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_traverse = (traverseproc)fastop_traverse,
+    .tp_clear = (inquiry)fastop_clear,
+    .tp_weaklistoffset = offsetof(FastOp, weakrefs),
+    .tp_dictoffset = offsetof(FastOp, dict),
+    .tp_members = fastop_members,
+    .tp_getset = fastop_getset,
+    .tp_descr_get = fastop_get,
+    .tp_new = fastop_new,
+};

@@ -1,0 +1,264 @@
+"""Dispatch: how an operator called on tensors is carried out.
+
+The kind of the storages decides: NumPy arrays run a kernel (or the operator's reference), fakes infer a spec, traced
+tensors write a node. Composites that no kernel is given for run their body on tensors. If a gradient is wanted the
+call is recorded. Everything a fast path in C cannot do comes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from lamina_prims import Operator
+from lamina_prims.modes import MODES
+from lamina_prims.registry import resolve
+
+from ._C import TensorBase, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
+from .autograd.record import record
+from .fake import run_fake
+from .kernels import KERNELS
+from .plan import Plan, plan_of
+from .storage import FakeStorage, TracedStorage
+from .views import mark_view
+
+__all__ = ["create", "dispatch", "slow_call", "slow_resolved", "specs_of"]
+
+_TENSOR, _NO_DATA, _GRAD = 1, 2, 4
+
+
+_OPERANDS = (TensorBase, int, float, complex, np.ndarray, np.generic)
+
+
+def slow_call(entry: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of a ``FastOp`` from the namespace that the fast path declined."""
+    op = entry.operator
+    spelling = entry.spelling
+    out = kwargs.pop("out", None)
+    if spelling is not None:
+        if spelling.startswith("Tensor.__") and len(args) == 2 and not _is_operand(args[1]):
+            return NotImplemented
+        op = resolve(spelling, args, kwargs)
+    result = slow_resolved(op, args, kwargs)
+    if out is None:
+        return result
+    from .inplace import write_out
+
+    return write_out(result, out)
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, _OPERANDS) or hasattr(value, "__lamina_operator__") or hasattr(value, "expr")
+
+
+def slow_resolved(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of the operator that was meant."""
+    if op.variadic is not None:
+        args = op.schema.gather(args, op.variadic)
+    if MODES.stack:
+        return MODES.handle(op, args, kwargs)
+    return dispatch(op, args, kwargs)
+
+
+def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Carry out a call among whose arguments tensors may be."""
+    bits = scan(args, kwargs)
+    if not bits:
+        return _without_tensors(op, args, kwargs)
+    plan = plan_of(op)
+    grad = bits & _GRAD and is_grad_enabled()
+    if not op.is_primitive and (
+        (bits & _NO_DATA and not plan.differentiable) or plan.runs_body or (grad and not plan.differentiable)
+    ):
+        if not plan.differentiable:
+            return _run_body(op, args, kwargs)
+        if not (bits & _NO_DATA and op.alias is False):
+            return _run_body_recorded(op, args, kwargs, grad)
+    if bits & _NO_DATA:
+        out = _run_without_data(op, args, kwargs)
+    else:
+        out = _run_arrays(plan, args, kwargs)
+    if grad and plan.differentiable:
+        record(op, args, kwargs, out)
+    return out
+
+
+def _without_tensors(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from lamina_prims.operator import find_handler
+
+    handler = find_handler(args, kwargs)
+    if handler is not None:  # a proxy
+        return handler(op, args, kwargs)
+    creator = MODES.creator
+    return create(op, args, kwargs) if creator is None else creator(op, args, kwargs)
+
+
+def create(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call without tensors, such as ``full((2,), 1.0)``: tensors over new arrays."""
+    device = kwargs.get("device")
+    if device is not None and str(device).startswith("meta"):
+        from .fake import create_fake
+
+        return create_fake(op, args, kwargs)
+    if op.is_primitive or op.reference is not None:
+        return _wrap_fresh(op, op.run_arrays(args, kwargs), ())
+    return _run_body(op, args, kwargs)
+
+
+def _run_body(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    saved = MODES.creator
+    if saved is None:
+        MODES.creator = create
+    try:
+        return op.function(*args, **kwargs)
+    finally:
+        MODES.creator = saved
+
+
+def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Any) -> Any:
+    """Run the body without recording, and record the composite by its own rule."""
+    before = set_grad_enabled(False)
+    try:
+        out = _run_body(op, args, kwargs)
+    finally:
+        set_grad_enabled(before)
+    if grad:
+        record(op, args, kwargs, out)
+    return out
+
+
+# -- arrays --------------------------------------------------------------------------------------------
+
+
+def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    op = plan.op
+    arrays = to_arrays(args)
+    named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
+    kernel = KERNELS.get(op.id)
+    value: Any = NotImplemented
+    try:
+        if kernel is not None:
+            value = kernel(*arrays, **named)
+        if value is NotImplemented:
+            value = op.run_arrays(arrays, named)
+    except Exception as error:
+        _raise_better(op, args, kwargs, error)
+        raise
+    if op.alias is not False and isinstance(args[0], TensorBase):
+        return _wrap_alias(op, value, args, kwargs)
+    return _wrap_fresh(op, value, args)
+
+
+def _raise_better(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+    """Raise what the operator's own rule says about these arguments, if it objects to them."""
+    if op.meta is not None:
+        try:
+            op.infer(specs_of(args), specs_of(kwargs))
+        except type(error):
+            raise
+        except Exception as better:
+            raise better from error
+
+
+def specs_of(value: Any) -> Any:
+    """Nested arguments with each tensor (and array) replaced by its spec."""
+    kind = type(value)
+    if kind is tuple:
+        return tuple([specs_of(v) for v in value])
+    if kind is list:
+        return [specs_of(v) for v in value]
+    if kind is dict:
+        return {k: specs_of(v) for k, v in value.items()}
+    if isinstance(value, TensorBase):
+        return value.spec
+    if kind is np.ndarray:
+        return wrap(value).spec
+    return value
+
+
+def _wrap_fresh(op: Operator, value: Any, args: tuple[Any, ...]) -> Any:
+    """Tensors over arrays that are not views of anything; a kernel that returned its input is made to."""
+    if type(value) is np.ndarray:
+        if value.base is not None or _is_input(value, args):
+            for tensor in _tensors_of(args):
+                if tensor._array is not None and shares(tensor, value):
+                    value = value.copy()
+                    break
+        return wrap(value)
+    if isinstance(value, np.generic):
+        return wrap(value)
+    if type(value) in (tuple, list) or isinstance(value, tuple):
+        parts = [_wrap_fresh(op, v, args) for v in value]
+        return named_results(op, parts) if isinstance(value, tuple) else parts
+    return value
+
+
+def _is_input(value: Any, args: Any) -> bool:
+    return any(t._array is value for t in _tensors_of(args))
+
+
+def _tensors_of(args: Any) -> Any:
+    for value in args:
+        if isinstance(value, TensorBase):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _tensors_of(value)
+
+
+def _wrap_alias(op: Operator, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    parent = args[0]
+    if type(value) in (tuple, list):
+        parts = []
+        for index, part in enumerate(value):
+            view = wrap_view(parent, part)
+            if view.storage is parent.storage:
+                mark_view(parent, view, (op, args[1:], kwargs, index))
+            parts.append(view)
+        return type(value)(parts)
+    view = wrap_view(parent, value)
+    if view.storage is parent.storage:
+        mark_view(parent, view, (op, args[1:], kwargs, None))
+    return view
+
+
+_result_types: dict[Operator, Callable[..., Any]] = {}
+
+
+def named_results(op: Operator, parts: list[Any]) -> Any:
+    """Several results: a named tuple where the operator names them."""
+    if not op.result_names:
+        return tuple(parts)
+    make = _result_types.get(op)
+    if make is None:
+        from collections import namedtuple
+
+        make = _result_types[op] = namedtuple(op.id.replace(".", "_"), op.result_names)._make  # type: ignore[misc]
+    return make(parts)
+
+
+# -- without data ----------------------------------------------------------------------------------------
+
+
+def _run_without_data(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tracer = None
+    for tensor in _tensors_of((*args, *kwargs.values())):
+        if type(tensor.storage) is TracedStorage:
+            tracer = tensor.storage.tracer
+            break
+    specs, named = specs_of(args), specs_of(kwargs)
+    spec = op.infer(specs, named)
+    if tracer is None:
+        out = run_fake(op, args, kwargs, spec, specs, named)
+    else:
+        out = tracer.call(op, args, kwargs, spec, specs, named)
+    if type(out) is tuple and op.result_names:
+        return named_results(op, list(out))
+    return out
+
+
+def is_fake(tensor: TensorBase) -> bool:
+    """True for a tensor without data that is not traced."""
+    return isinstance(tensor.storage, FakeStorage)
+
+

@@ -1,0 +1,34 @@
+"""Joins the C part to the Python part, once, when the package is imported."""
+
+from __future__ import annotations
+
+from lamina_fx import CPU, DTYPES, TensorSpec
+from lamina_prims.arrays import numpy_dtype
+from lamina_prims.modes import MODES
+from numpy._core import umath
+
+from . import _C
+from .autograd.record import record
+from .dispatch import slow_call
+from .methods import install_methods
+from .size import Size
+from .tensor import Tensor
+
+__all__: list[str] = []
+
+_SPECIAL = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+_C.init(
+    tensor_type=Tensor,
+    size_type=Size,
+    dtypes=DTYPES,
+    cpu=CPU,
+    modes=MODES,
+    make_spec=TensorSpec,
+    errstate_var=umath._extobj_contextvar,
+    errstate_value=umath._make_extobj(all="ignore"),
+    slow=slow_call,
+    record=record,
+    special_dtypes={d.code: numpy_dtype(d) for d in DTYPES if d.name in _SPECIAL},
+)
+install_methods(Tensor)

@@ -1,0 +1,133 @@
+"""The front end's surface, generated from the names that operators carry.
+
+``add`` and ``Tensor.add`` become a function and a method, ``nn.functional.gelu`` a function of that namespace;
+``add_`` and ``__iadd__`` are derived. ``operator_of`` tells which operator a callable stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lamina_prims import Operator
+from lamina_prims.registry import by_name, names, resolve
+
+from ._C import FastOp, TensorBase
+from .creation import creator
+from .inplace import call_inplace
+from .kernels import KERNELS, UFUNCS, dtype_mask
+
+__all__ = ["function", "install_methods", "namespace_names", "operator_of"]
+
+_OPERATOR_OF: dict[Any, str] = {}
+_FUNCTIONS: dict[str, Any] = {}
+_INPLACE_DUNDERS = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
+)  # fmt: skip
+
+
+def operator_of(callable_: Any) -> str | None:
+    """The id of the operator that a function, method or in-place method of this package stands for, or None.
+
+    Of overloads the first is given; ``resolve`` tells them apart by the arguments. In-place variants end in ``_``.
+    """
+    try:
+        return _OPERATOR_OF.get(callable_) or _OPERATOR_OF.get(getattr(callable_, "__func__", None))
+    except TypeError:  # not hashable, so none of ours
+        return None
+
+
+def function(name: str) -> Any:
+    """The callable of a registered spelling (``"softmax"``, ``"nn.functional.gelu"``, ``"Tensor.add"``), or None."""
+    made = _FUNCTIONS.get(name)
+    if made is None:
+        overloads = by_name(name)
+        if not overloads:
+            return None
+        made = _creator(name, overloads) if _creates(name, overloads) else fast_operator(name, overloads)
+        _FUNCTIONS[name] = made
+        _OPERATOR_OF[made] = overloads[0].id
+    return made
+
+
+def _creates(name: str, overloads: tuple[Operator, ...]) -> bool:
+    return any(p.name == "dtype" for op in overloads for p in op.schema.parameters) and (
+        name.endswith("_like")
+        or name.startswith("Tensor.new_")
+        or not any(p.tensor for op in overloads for p in op.schema.parameters)
+    )
+
+
+def _creator(name: str, overloads: tuple[Operator, ...]) -> Callable[..., Any]:
+    del overloads
+    return creator(name)
+
+
+def fast_operator(name: str, overloads: tuple[Operator, ...]) -> Any:
+    """A ``FastOp`` for a spelling."""
+    op = overloads[0]
+    reflected = name.startswith("Tensor.__")
+    spelling = name if len(overloads) > 1 or reflected else None
+    short = name.rpartition(".")[2]
+    ufunc = UFUNCS.get(op.id)
+    if ufunc is not None:
+        mask = dtype_mask(ufunc.kinds)
+        return FastOp(op, short, op.__doc__, ufunc.function, ufunc.arity, mask, ufunc.bool_result, spelling)
+    kernel = KERNELS.get(op.id)
+    if kernel is not None and op.alias is False:
+        return FastOp(op, short, op.__doc__, kernel, spelling=spelling)
+    return FastOp(op, short, op.__doc__, spelling=spelling)
+
+
+def inplace_method(name: str, overloads: tuple[Operator, ...]) -> Callable[..., Any]:
+    """``name_``: computes out of place and writes."""
+    first, several, spelling = overloads[0], len(overloads) > 1, f"Tensor.{name}"
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        op = resolve(spelling, (self, *args), kwargs) if several else first
+        return call_inplace(op, self, args, kwargs)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In-place form of ``{name}``.\n\n{first.__doc__ or ''}"
+    return method
+
+
+def _inplace_dunder(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def dunder(self: Any, other: Any) -> Any:
+        return method(self, other)
+
+    dunder.__name__ = dunder.__qualname__ = name
+    return dunder
+
+
+def install_methods(cls: type[TensorBase]) -> None:
+    """Give ``cls`` the methods that operators name, but for those it writes itself."""
+    written = set(vars(cls)) | {n for base in cls.__mro__[1:] if base is not object for n in vars(base)}
+    for spelling, overloads in names().items():
+        if not spelling.startswith("Tensor."):
+            continue
+        name = spelling[7:]
+        if name not in written:
+            setattr(cls, name, function(spelling))
+        if not name.startswith("__") and any(op.in_place for op in overloads):
+            target = f"{name}_"
+            if target not in written:
+                usable = tuple(op for op in overloads if op.in_place)
+                method = inplace_method(name, usable if len(usable) == 1 else overloads)
+                setattr(cls, target, method)
+                _OPERATOR_OF[method] = f"{usable[0].id}_"
+    for word in _INPLACE_DUNDERS:
+        overloads = by_name(f"Tensor.__{word}__")
+        if overloads and f"__i{word}__" not in written:
+            method = inplace_method(f"__{word}__", overloads)
+            dunder = _inplace_dunder(method, f"__i{word}__")
+            setattr(cls, f"__i{word}__", dunder)
+            _OPERATOR_OF[dunder] = f"{overloads[0].id}_"
+
+
+def namespace_names(prefix: str = "") -> list[str]:
+    """Names of the functions of a namespace: ``""`` for the root, ``"nn.functional"``, ``"linalg"``, ..."""
+    lead = f"{prefix}." if prefix else ""
+    return sorted(
+        n[len(lead) :] for n in names() if n.startswith(lead) and "." not in n[len(lead) :]
+    )

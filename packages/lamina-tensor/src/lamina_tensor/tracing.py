@@ -1,0 +1,221 @@
+"""Tracing: operators called on traced tensors write nodes of a graph, through the engine that eager code uses.
+
+In-place operators and views are functional by the storage: ``tracer.value(tensor)`` is what the tensor holds now.
+
+>>> from lamina_fx import Graph, TensorSpec, float32
+>>> graph = Graph()
+>>> node = graph.placeholder("x", spec=TensorSpec((3,), float32))
+>>> with trace(graph) as tracer:
+...     x = tracer.input(node)
+...     _ = x.add_(1)
+...     _ = graph.output(tracer.value(x))
+>>> [n.target for n in graph.nodes]
+['x', 'add', 'output']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from lamina_fx import Graph, Node, Spec, TensorSpec
+from lamina_prims import Operator, operator
+from lamina_prims.modes import MODES
+
+from ._C import TensorBase, set_grad_enabled, wrap
+from .fake import alias_without_data
+from .storage import FakeStorage, TracedStorage, tensor_without_data
+from .views import ViewStep, replay, scatter
+
+__all__ = ["Tracer", "trace"]
+
+
+class Tracer:
+    """Writes what is called on its tensors into ``graph``.
+
+    ``meta`` is copied to each new node (for instance ``{"source": (file, line, function)}``).
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.meta: dict[str, Any] = {}
+        self._constants: dict[int, tuple[Any, Node]] = {}
+
+    # -- tensors in and out ----------------------------------------------------------------------------
+
+    def input(self, node: Node, requires_grad: bool = False) -> Any:
+        """A leaf tensor whose value is ``node``'s (a node with a ``TensorSpec``).
+
+        Raises:
+            TypeError: the node has no tensor spec.
+        """
+        if not isinstance(node.spec, TensorSpec):
+            raise TypeError(f"node {node.name!r} has no tensor spec (it is {node.spec}): it cannot be a traced tensor")
+        tensor = self._fresh(node, node.spec)
+        if requires_grad:
+            tensor._requires_grad = True
+        return tensor
+
+    def alias(self, base: Any, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = 0) -> Any:
+        """A second input over the memory of traced tensor ``base``: writes to one show in the other."""
+        before = set_grad_enabled(False)
+        try:
+            view = operator("as_strided")(base.detach(), tuple(size), tuple(stride), storage_offset)
+        finally:
+            set_grad_enabled(before)
+        view._base = None
+        view._is_view_flag = False
+        view._no_grad_view = False
+        return view
+
+    def value(self, tensor: Any) -> Node:
+        """The node of a tensor's present value (a real tensor becomes a constant of the graph)."""
+        storage = tensor.storage
+        if type(storage) is not TracedStorage:
+            return self.constant(tensor)
+        if storage.tracer is not self:
+            raise RuntimeError("a tensor of another trace was used; give it to this trace as an input")
+        steps = tensor._chain
+        if not steps:
+            return storage.node
+        cache = tensor._cache
+        if cache is not None and cache[0] == storage.generation:
+            return cache[1]
+        node = self._derive(storage, steps)
+        tensor._cache = (storage.generation, node)
+        return node
+
+    def mutated(self, tensor: Any) -> bool:
+        """Was the memory of this tensor written since it was made."""
+        return type(tensor.storage) is TracedStorage and tensor.storage.generation > 0
+
+    def constant(self, tensor: Any) -> Node:
+        """The ``get_attr`` node of a real tensor.
+
+        Raises:
+            RuntimeError: the tensor is fake: it has no value.
+        """
+        if isinstance(tensor.storage, FakeStorage):
+            raise RuntimeError(f"a fake tensor {tensor.spec} was used while tracing; it has no value")
+        found = self._constants.get(id(tensor))
+        if found is None:
+            name = f"_constant{len(self._constants)}"
+            self.graph.attributes[name] = tensor
+            found = self._constants[id(tensor)] = (tensor, self.graph.get_attr(name, spec=tensor.spec))
+        return found[1]
+
+    # -- operators -------------------------------------------------------------------------------------
+
+    def call(
+        self,
+        op: Operator,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        spec: Spec,
+        specs: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """Write a call whose result has ``spec``; returns traced tensors."""
+        node = self._node(op, args, kwargs, spec)
+        parent = args[0] if args else None
+        if op.alias is not False and isinstance(parent, TensorBase) and op.views(specs, named):
+            if type(parent.storage) is TracedStorage:
+                views = alias_without_data(op, parent, args[1:], kwargs, spec)
+                self._remember(views, node, spec)
+                return views
+        return self._results(node, spec)
+
+    def create(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Write a call that has no tensor among its arguments."""
+        if not op.is_primitive and op.vjp_rule is None:
+            return op.function(*args, **kwargs)
+        spec = op.infer(args, kwargs)
+        return self._results(self._node(op, args, kwargs, spec), spec)
+
+    def copy(self, tensor: Any) -> Any:
+        """A tensor with memory of its own and the present value of ``tensor``; writes no node."""
+        return self._fresh(self.value(tensor), tensor.spec)
+
+    def write(self, tensor: Any, value: Any) -> None:
+        """Let the memory of ``tensor`` hold ``value`` (of its shape and dtype)."""
+        storage = tensor.storage
+        node = self.value(value)
+        steps = tensor._chain
+        if steps:
+            root = self._fresh(storage.node, storage.node.spec)
+            before = set_grad_enabled(False)
+            try:
+                node = self.value(scatter(root, steps, value))
+            finally:
+                set_grad_enabled(before)
+        storage.node = node
+        storage.generation += 1
+
+    def _derive(self, storage: TracedStorage, steps: Sequence[ViewStep]) -> Node:
+        before = set_grad_enabled(False)
+        try:
+            view = replay(self._fresh(storage.node, storage.node.spec), steps)
+        finally:
+            set_grad_enabled(before)
+        return view._cache[1] if view._cache is not None else view.storage.node
+
+    def _fresh(self, node: Node, spec: Any) -> Any:
+        storage = TracedStorage()
+        storage.tracer = self
+        storage.node = node
+        storage.generation = 0
+        return tensor_without_data(storage, spec)
+
+    def _node(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Spec) -> Node:
+        node = self.graph.call_function(op.id, self._lower(args), self._lower(kwargs), spec=spec, effect=op.effect)
+        if self.meta:
+            node.meta.update(self.meta)
+        return node
+
+    def _lower(self, value: Any) -> Any:
+        """Nested arguments with nodes in place of tensors."""
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self._lower(v) for v in value])
+        if kind is list:
+            return [self._lower(v) for v in value]
+        if kind is dict:
+            return {k: self._lower(v) for k, v in value.items()}
+        if isinstance(value, TensorBase):
+            return self.value(value)
+        if kind is np.ndarray:
+            return self.constant(wrap(value))
+        return tuple(self._lower(v) for v in value) if isinstance(value, tuple) else value
+
+    def _results(self, node: Node, spec: Spec) -> Any:
+        if isinstance(spec, TensorSpec):
+            return self._fresh(node, spec)
+        if not isinstance(spec, (tuple, list)):
+            return None
+        return tuple(self._results(item, part) for item, part in self._items(node, spec))
+
+    def _items(self, node: Node, spec: Sequence[Any]) -> list[tuple[Node, Any]]:
+        return [
+            (self.graph.call_function("getitem", (node, index), spec=part), part) for index, part in enumerate(spec)
+        ]
+
+    def _remember(self, views: Any, node: Node, spec: Any) -> None:
+        """Note the node that just computed these views."""
+        if isinstance(views, tuple):
+            for view, (item, _) in zip(views, self._items(node, spec)):
+                view._cache = (view.storage.generation, item)
+        else:
+            views._cache = (views.storage.generation, node)
+
+
+@contextmanager
+def trace(graph: Graph) -> Iterator[Tracer]:
+    """A tracer into ``graph``; inside, tensors made from nothing (``zeros(3)``) are traced, too."""
+    tracer = Tracer(graph)
+    saved, MODES.creator = MODES.creator, tracer.create
+    try:
+        yield tracer
+    finally:
+        MODES.creator = saved
