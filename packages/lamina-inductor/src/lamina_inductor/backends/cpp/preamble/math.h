@@ -16,11 +16,28 @@
 #define LM_BINARY(proto, name) proto(name) LM_INLINE f32 lm_##name(f32 x, f32 y) { return name##f(x, y); } LM_INLINE f64 lm_##name(f64 x, f64 y) { return name(x, y); }
 
 ///@ fast_exp
-// exp on float: x = n ln2 + r, polynomial of degree 6 in r, scaled in two steps so that subnormal results are right.
-// Inlined, so a loop keeps its values in registers across it; at most 1 ULP.
-LM_INLINE f32 lm_exp_core(f32 x) {
+// exp on float, inlined so that a loop keeps its values in registers across it: x = n ln2 + r and a polynomial in r. Not scaled
+// for subnormal results: below 2^-126 the result is zero or a little more. For arguments of at most 88; at most 1.1 ULP.
+LM_INLINE f32 lm_exp_poly(f32 x) {
     f32 n = __builtin_rintf(x * 1.44269504f);
     f32 r = __builtin_fmaf(n, -0.693359375f, x);
+    r = __builtin_fmaf(n, 2.12194440e-4f, r);
+    f32 p = 0.0013813142431899905f;
+    p = __builtin_fmaf(p, r, 0.008369418792426586f);
+    p = __builtin_fmaf(p, r, 0.04166845604777336f);
+    p = __builtin_fmaf(p, r, 0.16666515171527863f);
+    p = __builtin_fmaf(p, r, 0.4999999403953552f);
+    p = __builtin_fmaf(p * r, r, r) + 1.0f;
+    return p * lm_bits_f32((u32)((i32)n + 127) << 23);
+}
+
+///@ full_exp
+// exp on float over its whole range: arguments are clamped, the power of two comes in two factors (subnormal results).
+LM_INLINE f32 lm_exp_own(f32 x) {
+    f32 c = x < -104.0f ? -104.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    f32 n = __builtin_rintf(c * 1.44269504f);
+    f32 r = __builtin_fmaf(n, -0.693359375f, c);
     r = __builtin_fmaf(n, 2.12194440e-4f, r);
     f32 p = 0.0013813142431899905f;
     p = __builtin_fmaf(p, r, 0.008369418792426586f);
@@ -31,33 +48,22 @@ LM_INLINE f32 lm_exp_core(f32 x) {
     i32 i = (i32)n, half = i >> 1;
     return p * lm_bits_f32((u32)(half + 127) << 23) * lm_bits_f32((u32)(i - half + 127) << 23);
 }
-LM_INLINE f32 lm_exp_small(f32 x) {
-    // For x <= 0 (softmax, sigmoid): one scaling; below 2^-126 the result is flushed to zero.
-    f32 c = x < -87.33f ? -87.33f : x;
-    f32 n = __builtin_rintf(c * 1.44269504f);
-    f32 r = __builtin_fmaf(n, -0.693359375f, c);
-    r = __builtin_fmaf(n, 2.12194440e-4f, r);
-    f32 p = 0.0013813142431899905f;
-    p = __builtin_fmaf(p, r, 0.008369418792426586f);
-    p = __builtin_fmaf(p, r, 0.04166845604777336f);
-    p = __builtin_fmaf(p, r, 0.16666515171527863f);
-    p = __builtin_fmaf(p, r, 0.4999999403953552f);
-    p = __builtin_fmaf(p * r, r, r) + 1.0f;
-    return p * lm_bits_f32((u32)((i32)n + 127) << 23);
-}
-LM_INLINE f32 lm_exp_own(f32 x) {
-    f32 c = x < -104.0f ? -104.0f : x;
-    c = c > 89.0f ? 89.0f : c;
-    return lm_exp_core(c);
-}
 
 ///@ exp
 LM_PROTO1(exp)
 LM_INLINE f64 lm_exp(f64 x) { return exp(x); }
+#ifdef LM_LIBMVEC
+LM_INLINE f32 lm_exp(f32 x) { return expf(x); }
+#else
 LM_INLINE f32 lm_exp(f32 x) { return lm_exp_own(x); }
+#endif
+
+///@ sigmoid
+LM_INLINE f32 lm_sigmoid(f32 x) { return 1.0f / (1.0f + lm_exp(-x)); }
+LM_INLINE f64 lm_sigmoid(f64 x) { return 1.0 / (1.0 + lm_exp(-x)); }
 
 ///@ erf
-// Below 1 an odd polynomial, above 1 - exp(-t q(t)); at most 1 ULP. libmvec's erff takes twice the time.
+// Below 1 an odd polynomial, above 1 - exp(-t q(t)); at most 2.5 ULP. libmvec's erff takes longer.
 LM_PROTO1(erf)
 LM_INLINE f64 lm_erf(f64 x) { return erf(x); }
 LM_INLINE f32 lm_erf(f32 x) {
@@ -77,6 +83,189 @@ LM_INLINE f32 lm_erf(f32 x) {
     q = __builtin_fmaf(q, c, 0.10635057091712952f);
     q = __builtin_fmaf(q, c, 0.6350820064544678f);
     q = __builtin_fmaf(q, c, 1.1286656856536865f);
-    f32 big = __builtin_copysignf(1.0f - lm_exp_small(-(c * q)), x);
+    f32 big = __builtin_copysignf(1.0f - lm_exp_poly(-(c * q)), x);
     return t < 1.0f || x != x ? p : big;
+}
+
+///@ exp2
+LM_UNARY(LM_PROTO1, exp2)
+
+///@ expm1
+LM_UNARY(LM_PROTO1, expm1)
+
+///@ log
+LM_UNARY(LM_PROTO1, log)
+
+///@ log2
+LM_UNARY(LM_PROTO1, log2)
+
+///@ log10
+LM_UNARY(LM_PROTO1, log10)
+
+///@ log1p
+LM_UNARY(LM_PROTO1, log1p)
+
+///@ sin
+LM_UNARY(LM_PROTO1, sin)
+
+///@ cos
+LM_UNARY(LM_PROTO1, cos)
+
+///@ tan
+LM_UNARY(LM_PROTO1, tan)
+
+///@ asin
+LM_UNARY(LM_PROTO1, asin)
+
+///@ acos
+LM_UNARY(LM_PROTO1, acos)
+
+///@ atan
+LM_UNARY(LM_PROTO1, atan)
+
+///@ sinh
+LM_UNARY(LM_PROTO1, sinh)
+
+///@ cosh
+LM_UNARY(LM_PROTO1, cosh)
+
+///@ tanh
+LM_UNARY(LM_PROTO1, tanh)
+
+///@ asinh
+LM_UNARY(LM_PROTO1, asinh)
+
+///@ acosh
+LM_UNARY(LM_PROTO1, acosh)
+
+///@ atanh
+LM_UNARY(LM_PROTO1, atanh)
+
+///@ erfc
+LM_UNARY(LM_PROTO1, erfc)
+
+///@ cbrt
+LM_UNARY(LM_PROTO1, cbrt)
+
+///@ atan2
+LM_BINARY(LM_PROTO2, atan2)
+
+///@ hypot
+LM_BINARY(LM_PROTO2, hypot)
+
+///@ pow
+LM_BINARY(LM_PROTO2, pow)
+
+///@ fmod
+LM_BINARY(LM_SCALAR2, fmod)
+
+///@ nextafter
+LM_BINARY(LM_SCALAR2, nextafter)
+
+///@ lgamma
+LM_UNARY(LM_SCALAR1, lgamma)
+
+///@ signbit
+LM_INLINE bool lm_signbit(f32 x) { return (i32)lm_bits_u32(x) < 0; }
+LM_INLINE bool lm_signbit(f64 x) { return (i64)lm_bits_u64(x) < 0; }
+
+///@ heaviside
+template <typename T> LM_INLINE T lm_heaviside(T x, T h) { return x == 0 ? h : x != x ? x : (T)(x > 0); }
+
+///@ sinc
+template <typename T> LM_INLINE T lm_sinc(T x) {
+    T y = x * (T)3.14159265358979323846;
+    return x == 0 ? (T)1 : lm_sin(y) / y;
+}
+
+///@ floatdiv
+// As in NumPy: the remainder has the divisor's sign, the quotient is rounded from the exact difference.
+template <typename T> LM_INLINE T lm_fremainder(T a, T b) {
+    T r = lm_fmod(a, b);
+    T shifted = (r < 0) != (b < 0) ? r + b : r;
+    return r != 0 ? shifted : r != r ? r : (b < 0 ? (T)-0.0 : (T)0.0);
+}
+template <typename T> LM_INLINE T lm_ffloordiv(T a, T b) {
+    T r = lm_fmod(a, b), q = (a - r) / b;
+    q = r != 0 && (r < 0) != (b < 0) ? q - 1 : q;
+    T whole = sizeof(T) == 4 ? (T)__builtin_floorf((f32)q) : (T)__builtin_floor((f64)q);
+    whole = q - whole > (T)0.5 ? whole + 1 : whole;
+    return b == 0 || r != r ? a / b : q == 0 ? (sizeof(T) == 4 ? (T)__builtin_copysignf(0.0f, (f32)(a / b)) : (T)__builtin_copysign(0.0, (f64)(a / b))) : whole;
+}
+
+///@ digamma
+// Recurrence up to 10, then the asymptotic series; below 0 by reflection.
+LM_NOINLINE f64 lm_digamma(f64 x) {
+    f64 result = 0;
+    if (x == 0) return __builtin_copysign((f64)LM_INF, -x);
+    if (x < 0) {
+        if (x == __builtin_floor(x)) return (f64)LM_NAN;
+        f64 part = x - __builtin_floor(x);
+        result = -3.14159265358979323846 / lm_tan(3.14159265358979323846 * part);
+        x = 1 - x;
+    }
+    if (x != x || x == (f64)LM_INF) return x;
+    for (; x < 10; x += 1) result -= 1 / x;
+    f64 z = 1 / (x * x);
+    f64 series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
+    return result + lm_log(x) - 0.5 / x - series;
+}
+LM_INLINE f32 lm_digamma(f32 x) { return (f32)lm_digamma((f64)x); }
+
+///@ erfinv
+// Winitzki's approximation, then Halley steps on erf (on erfc in the tails, where erf cancels).
+LM_NOINLINE f64 lm_erfinv(f64 y) {
+    f64 a = __builtin_fabs(y);
+    if (!(a < 1)) return a == 1 ? __builtin_copysign((f64)LM_INF, y) : (f64)LM_NAN;
+    f64 l = lm_log1p(-a * a), h = 4.330746750799873 + l * 0.5;
+    f64 x = __builtin_sqrt(__builtin_sqrt(h * h - l * 6.802721088435374) - h);
+    for (int i = 0; i < 3; ++i) {
+        f64 error = a > 0.5 ? (1 - a) - lm_erfc(x) : lm_erf(x) - a;
+        f64 step = error / (1.1283791670955126 * lm_exp(-x * x));
+        x -= step / (1 + x * step);
+    }
+    return __builtin_copysign(a == 0 ? 0.0 : x, y);
+}
+LM_INLINE f32 lm_erfinv(f32 y) { return (f32)lm_erfinv((f64)y); }
+
+///@ gcd
+template <typename T> LM_INLINE T lm_gcd(T a, T b) {
+    a = lm_iabs(a), b = lm_iabs(b);
+    while (b != 0) { T r = (T)(a % b); a = b; b = r; }
+    return a;
+}
+
+///@ philox
+// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011): word i % 4 of counter offset + i / 4 under key seed.
+struct lm_words { u32 w0, w1, w2, w3; };
+LM_INLINE lm_words lm_philox_block(i64 seed, i64 offset, i64 block) {
+    u64 counter = (u64)offset + (u64)block;
+    u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = counter < (u64)offset, c3 = 0;
+    u32 k0 = (u32)(u64)seed, k1 = (u32)((u64)seed >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; ++round) {
+        u64 p0 = (u64)c0 * 0xD2511F53u, p1 = (u64)c2 * 0xCD9E8D57u;
+        u32 n0 = (u32)(p1 >> 32) ^ c1 ^ k0, n2 = (u32)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (u32)p1, c3 = (u32)p0, c0 = n0, c2 = n2;
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+    }
+    return {c0, c1, c2, c3};
+}
+LM_INLINE u32 lm_philox(i64 seed, i64 offset, i64 i) {
+    lm_words w = lm_philox_block(seed, offset, i >> 2);
+    u32 low = i & 1 ? w.w1 : w.w0, high = i & 1 ? w.w3 : w.w2;
+    return i & 2 ? high : low;
+}
+// Words of elements first .. first + count - 1 into `out`: one block of the cipher per four elements.
+LM_INLINE void lm_philox_fill(u32 *__restrict out, i64 seed, i64 offset, i64 first, i64 count) {
+    i64 i = 0;
+    for (; i < count && ((first + i) & 3); ++i) out[i] = lm_philox(seed, offset, first + i);
+    i64 blocks = (count - i) >> 2, base = (first + i) >> 2;
+    u32 *__restrict body = out + i;
+#pragma omp simd
+    for (i64 b = 0; b < blocks; ++b) {
+        lm_words w = lm_philox_block(seed, offset, base + b);
+        body[4 * b] = w.w0, body[4 * b + 1] = w.w1, body[4 * b + 2] = w.w2, body[4 * b + 3] = w.w3;
+    }
+    for (i += 4 * blocks; i < count; ++i) out[i] = lm_philox(seed, offset, first + i);
 }

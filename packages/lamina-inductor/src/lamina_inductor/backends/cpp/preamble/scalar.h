@@ -13,6 +13,7 @@ typedef long i64;
 typedef float f32;
 typedef double f64;
 #define LM_INLINE static inline __attribute__((always_inline))
+#define LM_NOINLINE static __attribute__((noinline, unused))
 #define LM_SPECIAL inline __attribute__((always_inline))
 #define LM_INF __builtin_inff()
 #define LM_NAN __builtin_nanf("")
@@ -29,12 +30,12 @@ LM_INLINE f16 lm_to_f16(f32 x) { return (f16)x; }
 
 ///@ bf16
 // A bfloat16 is the upper half of a float; rounding is to nearest even, and a NaN stays one (quiet).
-typedef u16 bf16;
-LM_INLINE f32 lm_from_bf16(bf16 x) { return lm_bits_f32((u32)x << 16); }
+typedef struct { u16 bits; } bf16;
+LM_INLINE f32 lm_from_bf16(bf16 x) { return lm_bits_f32((u32)x.bits << 16); }
 LM_INLINE bf16 lm_to_bf16(f32 x) {
     u32 b = lm_bits_u32(x);
     u32 rounded = (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
-    return (bf16)(x != x ? (b >> 16) | 0x40u : rounded);
+    return {(u16)(x != x ? (b >> 16) | 0x40u : rounded)};
 }
 
 ///@ f8
@@ -130,13 +131,6 @@ template <typename T> LM_INLINE T lm_imod(T a, T b) {
     T r = lm_tmod(a, b);
     return r != (T)0 && ((r < (T)0) != (b < (T)0)) ? (T)(r + b) : r;
 }
-///@ index
-// Index arithmetic: divisors are positive sizes, so no guard is needed.
-LM_INLINE i64 lm_floordiv(i64 a, i64 b) { i64 q = a / b; return q - (a % b < 0); }
-LM_INLINE i64 lm_mod(i64 a, i64 b) { i64 r = a % b; return r < 0 ? r + b : r; }
-LM_INLINE i64 lm_imin(i64 a, i64 b) { return a < b ? a : b; }
-LM_INLINE i64 lm_imax(i64 a, i64 b) { return a > b ? a : b; }
-
 ///@ shift
 // A shift by the width or more gives 0 (or all sign bits), as in NumPy; a negative amount counts as too large.
 template <typename T> LM_INLINE T lm_shl(T a, T n) {
@@ -162,3 +156,34 @@ template <typename T> LM_INLINE T lm_ipow(T base, T exponent) {
 // Float to integer. Out of range and NaN are not defined by the language; here they give the smallest number, as on x86.
 template <typename T> LM_INLINE T lm_to_int(f64 x) { return (T)(i64)x; }
 LM_INLINE u64 lm_to_u64(f64 x) { return x >= 0x1p63 ? (u64)(i64)(x - 0x1p63) ^ 0x8000000000000000ul : (u64)(i64)x; }
+
+///@ bitcast
+template <typename T, typename U> LM_INLINE T lm_bitcast(U x) { T y; __builtin_memcpy(&y, &x, sizeof(T)); return y; }
+
+///@ sizes
+// What lamina_fx.symbolic.to_c writes for divisions whose operands may be negative, and for extrema.
+LM_INLINE i64 lamina_floor_div(i64 a, i64 b) { i64 q = a / b; return q - ((a % b != 0) & ((a < 0) != (b < 0))); }
+LM_INLINE i64 lamina_floor_mod(i64 a, i64 b) { i64 r = a % b; return r + (((r != 0) & ((r < 0) != (b < 0))) ? b : 0); }
+LM_INLINE i64 lamina_min(i64 a, i64 b) { return a < b ? a : b; }
+LM_INLINE i64 lamina_max(i64 a, i64 b) { return a > b ? a : b; }
+
+///@ atomic
+// Combining stores that may meet at one address from several threads: compare and swap on the bits.
+template <typename T> struct lm_atom { typedef u32 type; };
+template <> struct lm_atom<f64> { typedef u64 type; };
+template <> struct lm_atom<i64> { typedef u64 type; };
+template <> struct lm_atom<u64> { typedef u64 type; };
+template <> struct lm_atom<u16> { typedef u16 type; };
+template <> struct lm_atom<i16> { typedef u16 type; };
+template <> struct lm_atom<u8> { typedef u8 type; };
+template <> struct lm_atom<i8> { typedef u8 type; };
+template <typename T, typename F> LM_INLINE void lm_atomic(T *at, F combine) {
+    typedef typename lm_atom<T>::type U;
+    U old = __atomic_load_n((U *)at, __ATOMIC_RELAXED), now;
+    do {
+        T value, result;
+        __builtin_memcpy(&value, &old, sizeof(T));
+        result = combine(value);
+        __builtin_memcpy(&now, &result, sizeof(T));
+    } while (!__atomic_compare_exchange_n((U *)at, &old, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}

@@ -1,0 +1,130 @@
+"""From program IR to a callable: print, look in the cache, compile, open.
+
+Two keys: an artifact is stored under a hash of its C++, its description and the tool chain; a caller that can name what it compiled
+(a graph's content and options) passes ``key``, and ``find_compiled(key)`` then needs no lowering at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from ...artifact import Artifact, ArtifactError
+from ...cache.store import ArtifactStore, default_store
+from ...host.description import Description, KernelInfo, describe, to_bytes
+from ...host.encoding import NotStorable
+from ...ir.kernel import Kernel, Loop, walk
+from ...ir.program import Convolution, Gemm, HostCall, Launch, Program
+from .program_printer import PrintedProgram, layout_numbers, print_program
+from .sizes import constant, iterations
+from .toolchain import Toolchain, find_toolchain
+
+__all__ = ["NoCompiler", "compile_program", "find_compiled"]
+
+_FORMAT = "1"
+"""Part of every key: changes when the description or the host ABI does."""
+
+
+class NoCompiler(RuntimeError):
+    """There is no C++ compiler on this machine."""
+
+
+def _toolchain() -> Toolchain:
+    found = find_toolchain()
+    if found is None:
+        raise NoCompiler(
+            "no C++ compiler found: install g++ or clang++ (for example: apt-get install g++), or set LAMINA_CXX to one"
+        )
+    return found
+
+
+def _full_key(*parts: str) -> str:
+    return hashlib.sha256("\0".join((_FORMAT, *parts)).encode()).hexdigest()
+
+
+def find_compiled(key: str, *, store: ArtifactStore | None = None) -> Artifact | None:
+    """The artifact that ``compile_program(..., key=key)`` made, in this process or an earlier one; None: none, or damaged.
+
+    Raises:
+        NoCompiler: no compiler (then nothing can have been compiled for this machine).
+    """
+    store = store or default_store()
+    entry = store.find(_full_key("graph", key, _toolchain().key))
+    if entry is None:
+        return None
+    try:
+        return Artifact.open(entry)
+    except ArtifactError:
+        return None
+
+
+def compile_program(program: Program, *, key: str = "", store: ArtifactStore | None = None) -> Artifact:
+    """Compile ``program``, or open what was compiled from equal code before.
+
+    Raises:
+        NoCompiler: no compiler on this machine; the message says what to install.
+        NotImplementedError: an operator the backend has no code for.
+        CompileError: the compiler failed.
+    """
+    toolchain, store = _toolchain(), store or default_store()
+    workers = max(1, len(os.sched_getaffinity(0)))
+    printed = print_program(program, libmvec=toolchain.has_libmvec, max_units=workers)
+    description = describe(
+        program, _kernel_infos(program, printed), "\n".join(printed.units), layout_numbers(program), _is_large(program)
+    )
+    stored = _stored(description)
+    if key and stored is not None:
+        name = _full_key("graph", key, toolchain.key)
+    else:
+        name = _full_key("source", *printed.units, repr(stored), toolchain.key)
+
+    def build(path: Path) -> bytes:
+        toolchain.build(printed.units, path)
+        return stored or b""
+
+    entry = store.find_or_add(name, build)
+    try:
+        return Artifact.open(entry, description)
+    except ArtifactError:  # a whole file that does not load: made by another machine or an older system
+        return Artifact.open(store.add(name, build), description)
+
+
+def _stored(description: Description) -> bytes | None:
+    try:
+        return to_bytes(description)
+    except NotStorable:
+        return None
+
+
+def _kernel_infos(program: Program, printed: PrintedProgram) -> tuple[KernelInfo, ...]:
+    return tuple([_kernel_info(k, printed) for k in program.kernels])
+
+
+def _kernel_info(kernel: Kernel, printed: PrintedProgram) -> KernelInfo:
+    reads = tuple([p.name for p in kernel.params if p.role != "out"])
+    writes = tuple([p.name for p in kernel.params if p.role != "in"])
+    return KernelInfo(kernel.name, printed.kernels[kernel.name], kernel.origins, reads, writes, kernel.note)
+
+
+def _is_large(program: Program) -> bool:
+    """Whether a call runs long enough to let other Python threads go on meanwhile (giving up the GIL costs 0.1 us)."""
+    work = 0
+    for step in program.steps:
+        if type(step) in (Gemm, Convolution, HostCall):
+            return True
+        for call in step.parts if type(step) is Launch else ():
+            for phase in call.kernel.body:
+                count = constant(iterations(call, phase))
+                if count is None:
+                    return True
+                work += count * _inner(phase)
+    return work > 20000
+
+
+def _inner(loop: Loop) -> int:
+    total = 1
+    for stmt in walk(loop.body):
+        if type(stmt) is Loop:
+            total *= max(1, constant(stmt.extent) or 64)
+    return total

@@ -1,0 +1,372 @@
+"""Kernel IR as C++: one function per phase, over a range of the phase's axis.
+
+Assumes SSA names that are unique in the kernel. A phase function has the signature of ``lm_body``: the context is an
+``lm_call`` (pointers, sizes, error word). Everything that GCC needs to vectorise is said by ``#pragma omp simd`` with
+reduction clauses; a maximum carries its NaN in a flag of its own, because a reduction over ``max`` would lose it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lamina_fx import DType
+from lamina_fx.dtype import bool_, int64
+from lamina_fx.symbolic import Expr, Symbol, to_c
+
+from ...ir.kernel import (
+    Accumulate,
+    Accumulator,
+    BindIndex,
+    BufferParam,
+    If,
+    IndexValue,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    Loop,
+    Operand,
+    Stmt,
+    Store,
+    walk,
+)
+from .elementwise import convert, expression
+from .literals import literal, memory_type, value_type
+
+__all__ = ["phase_names", "print_kernel", "symbol_name"]
+
+_RESERVED = frozenset(
+    "alignas and asm auto bitand bitor bool break case catch char class compl const continue default delete do double else "
+    "enum explicit export extern false float for friend goto if inline int long mutable namespace new not operator or "
+    "private protected public register return short signed sizeof static struct switch template this throw true try "
+    "typedef typename union unsigned using virtual void volatile while xor u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 "
+    "c64 c128 begin end context call linux unix".split()
+)
+
+
+def phase_names(kernel: Kernel) -> tuple[str, ...]:
+    """The functions that ``print_kernel`` defines, one per phase."""
+    return tuple(f"{kernel.name}_p{i}" for i in range(len(kernel.body)))
+
+
+def print_kernel(kernel: Kernel, *, linkage: str = "static") -> str:
+    """The C++ of all phases of ``kernel``.
+
+    Raises:
+        NotImplementedError: an operator the backend has no code for.
+    """
+    return "\n".join(_PhasePrinter(kernel, i, linkage).text() for i in range(len(kernel.body)))
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """An accumulator's pieces in C++: the variable, its NaN flag or its best value."""
+
+    accumulator: Accumulator
+    flag: str = ""
+    best: str = ""
+
+
+class _PhasePrinter:
+    def __init__(self, kernel: Kernel, number: int, linkage: str) -> None:
+        self.kernel = kernel
+        self.loop = kernel.body[number]
+        self.number = number
+        self.linkage = linkage
+        self.lines: list[str] = []
+        self.depth = 1
+        self.types: dict[str, DType] = {p.name: p.dtype for p in kernel.params}
+        self.scans: dict[str, _Scan] = {}
+        self.vector = 0
+        self.checked = any(type(s) is BindIndex and s.size is not None for s in walk(self.loop.body))
+
+    # -- layout ------------------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        name = phase_names(self.kernel)[self.number]
+        self.write("const lm_call *call = (const lm_call *)context;")
+        used = _mentioned(self.loop)
+        for i, param in enumerate(self.kernel.params):
+            if param.name in used:
+                self.write(self.pointer(i, param))
+        for i, symbol in enumerate(self.kernel.sizes):
+            if symbol.name in used:
+                self.write(f"const i64 {_name(symbol.name)} = call->s[{i}];")
+        if self.checked:
+            self.write("i64 lm_error = 0;")
+        self.phase()
+        if self.checked:
+            self.write("if (lm_error) *call->error = lm_error;")
+        body = "\n".join(self.lines)
+        return f"{self.linkage} __attribute__((noinline)) void {name}(void *context, i64 begin, i64 end) {{\n{body}\n}}\n"
+
+    def write(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def pointer(self, i: int, param: BufferParam) -> str:
+        kind = memory_type(param.dtype)
+        const = "const " if param.role == "in" else ""
+        aliased = param.aliased is not None or any(p.aliased == param.name for p in self.kernel.params)
+        restrict = "" if aliased else "__restrict "
+        return f"{const}{kind} *{restrict}{_name(param.name)} = ({const}{kind} *)call->p[{i}];"
+
+    def phase(self) -> None:
+        loop, axis = self.loop, _name(self.loop.axis.name)
+        simd = loop.kind == "parallel simd"
+        if simd:
+            self.simd_pragma(loop)
+        if loop.step == 1:
+            self.write(f"for (i64 {axis} = begin; {axis} < end; ++{axis}) {{")
+        else:
+            self.write(f"for (i64 {axis} = begin * {loop.step}; {axis} < end * {loop.step}; {axis} += {loop.step}) {{")
+        self.inside(loop.body, simd)
+
+    def inside(self, body: tuple[Stmt, ...], simd: bool) -> None:
+        self.depth += 1
+        self.vector += simd
+        for stmt in body:
+            self.stmt(stmt)
+        self.vector -= simd
+        self.depth -= 1
+        self.write("}")
+
+    # -- loops and reductions --------------------------------------------------------------------------------------
+
+    def inner_loop(self, loop: Loop) -> None:
+        simd = loop.kind == "simd"
+        for accumulator in loop.accumulators:
+            self.declare(accumulator)
+        if simd and not any(a.kind in ("argmax", "argmin") for a in loop.accumulators):
+            self.simd_pragma(loop)
+        elif loop.kind == "unroll":
+            self.write("#pragma GCC unroll 64")
+        axis, extent = _name(loop.axis.name), self.index(loop.extent)
+        step = f"++{axis}" if loop.step == 1 else f"{axis} += {loop.step}"
+        self.write(f"for (i64 {axis} = 0; {axis} < {extent}; {step}) {{")
+        self.inside(loop.body, simd)
+        for accumulator in loop.accumulators:
+            self.finish(accumulator)
+
+    def simd_pragma(self, loop: Loop) -> None:
+        clauses: dict[str, list[str]] = {}
+        for accumulator in loop.accumulators:
+            scan = self.scans[accumulator.name]
+            sign = _CLAUSE[accumulator.kind]
+            if accumulator.dtype.kind == "bool":
+                sign = {"+": "|", "*": "&", "max": "|", "min": "&"}.get(sign, sign)
+            clauses.setdefault(sign, []).append(_name(accumulator.name))
+            if scan.flag:
+                clauses.setdefault("|", []).append(scan.flag)
+        if any(type(s) is BindIndex and s.size is not None for s in walk(loop.body)):
+            clauses.setdefault("max", []).append("lm_error")
+        text = "".join(f" reduction({sign}:{', '.join(names)})" for sign, names in clauses.items())
+        self.write(f"#pragma omp simd{text}")
+
+    def declare(self, accumulator: Accumulator) -> None:
+        name, dtype, kind = _name(accumulator.name), accumulator.dtype, accumulator.kind
+        self.types[accumulator.name] = int64 if kind in ("argmax", "argmin") else dtype
+        start = _identity(accumulator) if accumulator.init is None else self.operand(accumulator.init, dtype)
+        if kind in ("argmax", "argmin"):
+            best = f"{name}_best"
+            self.scans[accumulator.name] = _Scan(accumulator, best=best)
+            self.write(f"i64 {name} = 0;")
+            self.write(f"{value_type(dtype)} {best} = {start}; bool {name}_first = true;")
+            return
+        flag = f"{name}_nan" if kind in ("max", "min") and dtype.is_floating_point else ""
+        self.scans[accumulator.name] = _Scan(accumulator, flag)
+        register = "i32" if dtype.kind == "bool" else value_type(dtype)
+        self.write(f"{register} {name} = {start};")
+        if flag:
+            self.write(f"i32 {flag} = {name} != {name};")
+
+    def finish(self, accumulator: Accumulator) -> None:
+        scan, name = self.scans[accumulator.name], _name(accumulator.name)
+        if scan.flag:
+            self.write(f"{name} = {scan.flag} ? {literal(float('nan'), accumulator.dtype)} : {name};")
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        scan = self.scans[stmt.accumulator]
+        accumulator, name = scan.accumulator, _name(stmt.accumulator)
+        dtype, kind = accumulator.dtype, accumulator.kind
+        value = self.operand(stmt.value, dtype)
+        if scan.best:
+            index = self.operand(0 if stmt.index is None else stmt.index, int64)
+            sign = ">" if kind == "argmax" else "<"
+            nan = f" || ({value} != {value} && {scan.best} == {scan.best})" if dtype.kind == "float" else ""
+            self.write(f"if ({name}_first || {value} {sign} {scan.best}{nan}) "
+                       f"{{ {scan.best} = {value}; {name} = {index}; {name}_first = false; }}")  # fmt: skip
+            return
+        if kind in ("max", "min") and dtype.kind != "bool":
+            sign = ">" if kind == "max" else "<"
+            self.write(f"{name} = {value} {sign} {name} ? {value} : {name};")
+            if scan.flag:
+                self.write(f"{scan.flag} |= {value} != {value};")
+            return
+        self.write(f"{name} = {_combine(kind, dtype, name, value)};")
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def stmt(self, stmt: Stmt) -> None:
+        kind = type(stmt)
+        if kind is Let:
+            self.let(stmt)  # type: ignore[arg-type]
+        elif kind is Load:
+            self.load(stmt)  # type: ignore[arg-type]
+        elif kind is Store:
+            self.store(stmt)  # type: ignore[arg-type]
+        elif kind is Loop:
+            self.inner_loop(stmt)  # type: ignore[arg-type]
+        elif kind is Accumulate:
+            self.accumulate(stmt)  # type: ignore[arg-type]
+        elif kind is IndexValue:
+            self.define(stmt.name, stmt.dtype, self.index_value(stmt))  # type: ignore[union-attr]
+        elif kind is Local:
+            self.types[stmt.name] = stmt.dtype  # type: ignore[union-attr]
+            self.write(f"alignas(64) {memory_type(stmt.dtype)} {_name(stmt.name)}[{stmt.size}];")  # type: ignore[union-attr]
+        elif kind is BindIndex:
+            self.bind(stmt)  # type: ignore[arg-type]
+        elif kind is If:
+            self.write(f"if ({_name(stmt.condition)}) {{")  # type: ignore[union-attr]
+            self.inside(stmt.body, False)  # type: ignore[union-attr]
+        else:
+            raise TypeError(f"kernel {self.kernel.name}: {kind.__name__} is no statement")
+
+    def define(self, name: str, dtype: DType, text: str) -> None:
+        self.types[name] = dtype
+        self.write(f"const {value_type(dtype)} {_name(name)} = {text};")
+
+    def let(self, stmt: Let) -> None:
+        if stmt.op == "convert_element_type":
+            source = self.dtype_of(stmt.args[0], stmt.dtype)
+            self.define(stmt.name, stmt.dtype, convert(self.operand(stmt.args[0], source), source, stmt.dtype))
+            return
+        operand = self.compute_dtype(stmt)
+        args = [self.operand(a, operand) for a in stmt.args]
+        if stmt.op == "where":
+            args[0] = self.operand(stmt.args[0], bool_)
+        elif stmt.op == "philox":
+            args = [self.operand(a, int64) for a in stmt.args]
+        power = stmt.args[1] if stmt.op == "pow" else None
+        exponent = float(power) if isinstance(power, (int, float)) else None
+        self.define(stmt.name, stmt.dtype, expression(stmt.op, stmt.dtype, operand, args, exponent))
+
+    def compute_dtype(self, stmt: Let) -> DType:
+        names = stmt.args[1:] if stmt.op == "where" else stmt.args
+        known = [self.types[a] for a in names if type(a) is str]
+        return known[0] if known else stmt.dtype
+
+    def load(self, stmt: Load) -> None:
+        text = f"{_name(stmt.buffer)}[{self.index(stmt.index)}]"
+        if stmt.dtype.kind == "bool":
+            text += " != 0"
+        if stmt.mask is not None:
+            text = f"{_name(stmt.mask)} ? {text} : {self.operand(stmt.other, stmt.dtype)}"
+        self.define(stmt.name, stmt.dtype, text)
+
+    def store(self, stmt: Store) -> None:
+        dtype = self.types[stmt.buffer]
+        place = f"{_name(stmt.buffer)}[{self.index(stmt.index)}]"
+        value = self.operand(stmt.value, dtype)
+        if stmt.mode != "set":
+            if stmt.atomic:
+                body = _combine(_STORE_MODES[stmt.mode], dtype, "lm_old", value)
+                kind = memory_type(dtype)
+                text = f"lm_atomic(&{place}, [&]({kind} lm_old) {{ return ({kind})({body}); }});"
+                self.write(f"if ({_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
+                return
+            value = _combine(_STORE_MODES[stmt.mode], dtype, place, value)
+        text = f"{place} = {value};"
+        self.write(f"if ({_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
+
+    def bind(self, stmt: BindIndex) -> None:
+        name, value = _name(stmt.symbol.name), f"(i64){_name(stmt.value)}"
+        if stmt.size is None:
+            self.write(f"const i64 {name} = {value};")
+            return
+        size, raw = self.index(stmt.size), f"{name}_raw"
+        if stmt.wrap:
+            self.write(f"const i64 {raw} = {value} + ({value} < 0 ? {size} : 0);")
+        else:
+            self.write(f"const i64 {raw} = {value};")
+        bad = f"(u64){raw} >= (u64)({size})"
+        self.write(f"const bool {name}_bad = {bad};")
+        hit = f"{name}_bad" if stmt.mask is None else f"{name}_bad & {_name(stmt.mask)}"
+        error = f"({hit}) ? (i64){stmt.check} : (i64)0"
+        self.write(f"const i64 {name}_error = {error};")
+        self.write(f"lm_error = {name}_error > lm_error ? {name}_error : lm_error;")
+        self.write(f"const i64 {name} = {name}_bad ? 0 : {raw};")
+
+    # -- operands --------------------------------------------------------------------------------------------------
+
+    def dtype_of(self, operand: Operand, otherwise: DType) -> DType:
+        return self.types[operand] if type(operand) is str else otherwise
+
+    def operand(self, operand: Operand, dtype: DType) -> str:
+        return _name(operand) if type(operand) is str else literal(operand, dtype)
+
+    def index(self, expr: Expr | int) -> str:
+        return str(expr) if type(expr) is int else to_c(expr, symbol_name)  # type: ignore[arg-type]
+
+    def index_value(self, stmt: IndexValue) -> str:
+        text = self.index(stmt.expr)
+        return f"({text})" if stmt.dtype.kind == "bool" else convert(f"({text})", int64, stmt.dtype)
+
+
+_CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&", "xor": "^"}
+_STORE_MODES = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+
+
+def _combine(kind: str, dtype: DType, a: str, b: str) -> str:
+    if kind in ("any", "all", "xor"):
+        return f"{a} {dict(any='|', all='&', xor='^')[kind]} {b}"
+    if dtype.kind == "bool":
+        return f"{a} {'|' if kind in ('sum', 'max') else '&'} {b}"
+    if kind in ("max", "min"):
+        return f"lm_{kind}({a}, {b})"
+    return expression("add" if kind == "sum" else "multiply", dtype, dtype, [a, b])
+
+
+def _identity(accumulator: Accumulator) -> str:
+    kind, dtype = accumulator.kind, accumulator.dtype
+    if kind in ("sum", "any", "xor"):
+        return literal(0, dtype)
+    if kind in ("prod", "all"):
+        return literal(1, dtype) if dtype.kind != "int" or kind == "prod" else literal(-1, dtype)
+    lowest = kind in ("max", "argmax")
+    if dtype.kind == "float":
+        return literal(float("-inf") if lowest else float("inf"), dtype)
+    if dtype.kind == "bool":
+        return literal(not lowest, dtype)
+    bits = dtype.itemsize * 8 - dtype.is_signed
+    smallest = -(1 << bits) if dtype.is_signed else 0
+    return literal(smallest if lowest else (1 << bits) - 1, dtype)
+
+
+def _name(name: str) -> str:
+    return f"{name}_" if name in _RESERVED or name.startswith(("lm_", "lamina_")) else name
+
+
+def symbol_name(symbol: Symbol) -> str:
+    """How a size or loop symbol is spelt in C++."""
+    return _name(symbol.name)
+
+
+def _mentioned(loop: Loop) -> frozenset[str]:
+    found: set[str] = set()
+    for stmt in walk((loop,)):
+        for expr in _expressions(stmt):
+            found.update(s.name for s in expr.free_symbols)
+        buffer = getattr(stmt, "buffer", None)
+        if buffer is not None:
+            found.add(buffer)
+    return frozenset(found)
+
+
+def _expressions(stmt: Stmt) -> Iterator[Expr]:
+    for field in ("extent", "index", "expr", "size", "grain"):
+        value = getattr(stmt, field, None)
+        if isinstance(value, Expr):
+            yield value
+
+

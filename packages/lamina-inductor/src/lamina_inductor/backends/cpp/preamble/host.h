@@ -1,0 +1,42 @@
+// The host's side as a generated program sees it; the same declarations as host/host_abi.h, version 1.
+
+///@ host
+typedef void (*lm_body)(void *context, i64 begin, i64 end);
+typedef struct {
+    i64 version, threads;
+    void (*parallel)(lm_body body, void *context, i64 n, i64 grain);
+    void *(*scratch)(i64 bytes);
+    int (*call)(void *state, i64 id, void *const *pointers, i64 count);
+    void *state;
+    void (*const *blas)(void);
+} lm_host;
+// One call of a kernel: what every phase function gets as its context.
+typedef struct { void *const *p; const i64 *s; i64 *error; } lm_call;
+
+///@ parts
+// Several calls in one parallel region: iterations of all parts in one row, weighted by their grains.
+typedef struct { lm_body body; lm_call call; i64 n, grain; } lm_part;
+typedef struct { const lm_part *parts; const i64 *starts; i64 count; } lm_parts;
+LM_NOINLINE void lm_parts_body(void *context, i64 begin, i64 end) {
+    const lm_parts *all = (const lm_parts *)context;
+    i64 k = 0;
+    while (all->starts[k + 1] <= begin) ++k;
+    for (; k < all->count && all->starts[k] < end; ++k) {
+        const lm_part *part = all->parts + k;
+        i64 first = all->starts[k], units = all->starts[k + 1] - first;
+        i64 from = begin > first ? begin - first : 0, to = end - first < units ? end - first : units;
+        i64 a = (i64)((__int128)part->n * from / units), b = (i64)((__int128)part->n * to / units);
+        if (a < b) part->body((void *)&part->call, a, b);
+    }
+}
+LM_NOINLINE void lm_run_parts(const lm_host *h, const lm_part *parts, i64 *starts, i64 count) {
+    // A unit is 1/16 of a grain, so that shares come out even; a part always has at least one.
+    starts[0] = 0;
+    for (i64 k = 0; k < count; ++k) {
+        i64 units = (16 * parts[k].n + parts[k].grain - 1) / parts[k].grain;
+        starts[k + 1] = starts[k] + (parts[k].n <= 0 ? 0 : units < 1 ? 1 : units);
+    }
+    lm_parts all = {parts, starts, count};
+    if (starts[count] >= 32 && h->threads > 1) h->parallel(lm_parts_body, &all, starts[count], 16);
+    else for (i64 k = 0; k < count; ++k) if (parts[k].n > 0) parts[k].body((void *)&parts[k].call, 0, parts[k].n);
+}

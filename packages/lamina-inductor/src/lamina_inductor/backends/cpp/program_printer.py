@@ -1,0 +1,177 @@
+"""The host program of a graph in C++: buffers as pointers, then one statement block per step.
+
+``print_program`` gives the units of a library: the first holds ``lamina_run`` (and ``lamina_layout`` when sizes are
+symbolic); kernels are spread over as many units as are worth compiling in parallel, equal kernels once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lamina_fx.symbolic import Expr
+
+from ...ir.kernel import Kernel
+from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, Launch, Program
+from .kernel_printer import phase_names, print_kernel
+from .launch_printer import print_launch
+from .literals import memory_type
+from .preamble import preamble
+from .sizes import number, size_name
+from .step_printer import print_convolution, print_copy, print_gemm, print_host_call
+
+__all__ = ["PrintedProgram", "layout_numbers", "print_program"]
+
+_KERNELS_PER_UNIT = 6
+"""A unit costs 40 ms before its first kernel, a kernel about 25 ms."""
+
+
+@dataclass(frozen=True)
+class PrintedProgram:
+    """C++ of a program.
+
+    Attributes:
+        units: complete texts, each a translation unit.
+        kernels: per kernel name, its C++ (body only, under its own name).
+        shared: per kernel name, the kernel whose code it uses (itself, unless another one has equal code).
+    """
+
+    units: tuple[str, ...]
+    kernels: dict[str, str]
+    shared: dict[str, str]
+
+
+def print_program(program: Program, *, libmvec: bool, max_units: int = 1) -> PrintedProgram:
+    """Print ``program`` as at most ``max_units`` kernel units (one: everything together).
+
+    Raises:
+        NotImplementedError: an operator the backend has no code for.
+    """
+    kernels, shared = _distinct(program.kernels)
+    names = [k for k in kernels if shared[k] == k]
+    count = max(1, min(max_units, len(names) // _KERNELS_PER_UNIT))
+    host = _HostPrinter(program, shared).text()
+    if count == 1:
+        body = "\n".join([kernels[k] for k in names]) + "\n" + host
+        return PrintedProgram((preamble(body, libmvec=libmvec) + body,), kernels, shared)
+    groups = _balance(names, kernels, count)
+    units = []
+    for i, group in enumerate(groups):
+        text = "\n".join([_exported(kernels[k]) for k in group])
+        if i == 0:
+            others = [k for g in groups[1:] for k in g]
+            text += "\n" + "".join([_declarations(program, k) for k in others]) + host
+        units.append(preamble(text, libmvec=libmvec) + text)
+    return PrintedProgram(tuple(units), kernels, shared)
+
+
+_HIDDEN = 'extern "C" __attribute__((visibility("hidden"))) '
+
+
+def _exported(text: str) -> str:
+    return re.sub(r"^static ", _HIDDEN, text, flags=re.MULTILINE)
+
+
+def _declarations(program: Program, name: str) -> str:
+    kernel = next(k for k in program.kernels if k.name == name)
+    return "".join([f"{_HIDDEN}void {p}(void *context, i64 begin, i64 end);\n" for p in phase_names(kernel)])
+
+
+def _distinct(kernels: Sequence[Kernel]) -> tuple[dict[str, str], dict[str, str]]:
+    """Code of every kernel, and which kernel's code each one uses."""
+    texts: dict[str, str] = {}
+    shared: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for kernel in kernels:
+        text = texts[kernel.name] = print_kernel(kernel)
+        shared[kernel.name] = first.setdefault(text.replace(kernel.name, "?"), kernel.name)
+    return texts, shared
+
+
+def _balance(names: Sequence[str], texts: dict[str, str], count: int) -> list[list[str]]:
+    groups: list[list[str]] = [[] for _ in range(count)]
+    weights = [0] * count
+    for name in sorted(names, key=lambda n: -len(texts[n])):
+        lightest = weights.index(min(weights))
+        groups[lightest].append(name)
+        weights[lightest] += len(texts[name]) + 500
+    return [sorted(g, key=names.index) for g in groups]
+
+
+class _HostPrinter:
+    def __init__(self, program: Program, shared: dict[str, str]) -> None:
+        self.program = program
+        self.shared = shared
+        self.lines: list[str] = []
+        self.host_calls = 0
+
+    def text(self) -> str:
+        steps: list[str] = []
+        for step in self.program.steps:
+            steps += self.step(step)
+        body = "\n".join(steps)
+        head = ['    i64 error = 0;']
+        head += [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
+        used = set(re.findall(r"\w+", body))
+        head += [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]
+        inner = "\n".join([*head, body, "    return (int)error;"])
+        signature = "int lamina_run(const lm_host *h, void *const *io, const i64 *sizes, char *ws)"
+        run = f'extern "C" __attribute__((visibility("default"))) {signature} {{\n{inner}\n}}\n'
+        return run + (self.layout() if self.program.sizes else "")
+
+    def pointer(self, buffer: Buffer) -> str:
+        kind = memory_type(buffer.dtype)
+        if buffer.storage == "workspace":
+            return f"{kind} *const {buffer.name} = ({kind} *)(ws + {number(buffer.offset)});"
+        base = {
+            "input": 0,
+            "output": len(self.program.inputs),
+            "constant": len(self.program.inputs) + count_outputs(self.program),
+        }[buffer.storage]
+        return f"{kind} *const {buffer.name} = ({kind} *)io[{base + buffer.index}];"
+
+    def step(self, step: object) -> list[str]:
+        kind = type(step)
+        if kind is Launch:
+            lines = print_launch(step, self.shared)  # type: ignore[arg-type]
+        elif kind is Gemm:
+            lines = print_gemm(step, self.shared)  # type: ignore[arg-type]
+        elif kind is Convolution:
+            lines = print_convolution(step, self.shared)  # type: ignore[arg-type]
+        elif kind is HostCall:
+            lines = print_host_call(step, self.host_calls)  # type: ignore[arg-type]
+            self.host_calls += 1
+        elif kind is CopyBuffer:
+            lines = print_copy(step)  # type: ignore[arg-type]
+        else:
+            raise TypeError(f"program {self.program.name}: {kind.__name__} is no step")
+        return [f"    {line}" for line in lines]
+
+    def layout(self) -> str:
+        lines = [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
+        lines += [f"    n[{i}] = {number(e)};" for i, e in enumerate(layout_numbers(self.program))]
+        text = "\n".join(lines)
+        return f'extern "C" __attribute__((visibility("default"))) void lamina_layout(const i64 *sizes, i64 *n) {{\n{text}\n}}\n'
+
+
+def count_outputs(program: Program) -> int:
+    """How many buffers the launcher allocates for results."""
+    return sum(1 for b in program.buffers.values() if b.storage == "output")
+
+
+def output_buffers(program: Program) -> list[Buffer]:
+    """Buffers of results, by their index."""
+    return sorted((b for b in program.buffers.values() if b.storage == "output"), key=lambda b: b.index)
+
+
+def layout_numbers(program: Program) -> list[Expr | int]:
+    """The numbers a launcher needs, in the order it reads them: sizes and strides of each tensor input, then of each output, the
+    workspace's bytes, then sizes that are results.
+    """
+    found: list[Expr | int] = []
+    for buffer in [b for b in program.inputs if b is not None] + output_buffers(program):
+        found += [*buffer.shape, *buffer.strides]
+    found.append(program.workspace)
+    found += [r.value for r in program.outputs if r.kind == "scalar" and isinstance(r.value, Expr)]
+    return found
