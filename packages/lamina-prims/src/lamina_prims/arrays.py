@@ -6,9 +6,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from lamina_fx import DTYPES, DType
+from lamina_fx import DTYPES, DType, TensorSpec
 
-__all__ = ["array_dtype", "array_namespace", "numpy_dtype"]
+__all__ = ["array_dtype", "array_namespace", "element_type", "numpy_dtype", "plain_float", "spec_of"]
 
 _SPECIAL = {
     "bfloat16": ml_dtypes.bfloat16,
@@ -40,6 +40,31 @@ def array_dtype(dtype: Any) -> DType:
         if native in _FROM_NUMPY:
             return _FROM_NUMPY[native]
         raise TypeError(f"NumPy's dtype {converted} has no counterpart among {', '.join(map(str, DTYPES))}") from None
+
+
+def element_type(value: Any) -> DType:
+    """The element type of a tensor of any kind: a spec, a proxy, an eager tensor, an array."""
+    dtype = value.dtype
+    return dtype if type(dtype) is DType else array_dtype(dtype)
+
+
+def spec_of(value: Any) -> TensorSpec:
+    """The spec of a tensor of any kind: a spec, a proxy, an eager tensor, an array."""
+    if type(value) is TensorSpec:
+        return value
+    spec = getattr(value, "spec", None)
+    if spec is not None:
+        return spec
+    size = value.dtype.itemsize
+    return TensorSpec(value.shape, array_dtype(value.dtype), [s // size for s in value.strides])
+
+
+def plain_float(value: Any) -> Any:
+    """A float16, bfloat16 or float8 array as float32 (the precision in which they are computed), others as is."""
+    dtype = value.dtype
+    if dtype.itemsize <= 2 and array_dtype(dtype).kind == "float":
+        return value.astype(np.float32)
+    return value
 
 
 def array_namespace(*values: Any) -> Any:

@@ -1,154 +1,201 @@
 """Elementwise operators: one rule gives promotion, broadcasting, meta, the NumPy wrapper and the strict form.
 
-Promotion is PyTorch's: categories bool < int < float < complex; Python scalars and 0-d tensors take part only
-with their category when a tensor of more dimensions has that category already. An int input of a floating
-operator becomes the default dtype (float32).
+An int input of a floating operator becomes the default dtype (float32). In references float16 and bfloat16
+are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lamina_fx import DType, Size, Spec, TensorSpec, bool_, complex64, float32, int64
-from lamina_fx.device import CPU
+from lamina_fx import DType, Spec, TensorSpec, bool_
 
-from .arrays import array_dtype, array_namespace, numpy_dtype
-from .promotion import promote
+from .arrays import array_namespace, element_type, numpy_dtype
+from .dims import broadcast_shapes, common_device
+from .promotion import get_default_dtype, real_dtype, result_dtype
+from .registry import ops
+from .strides import elementwise_strides
 
 __all__ = ["Elementwise", "broadcast_shapes", "result_dtype"]
 
-_RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
-_SCALAR = {bool: bool_, int: int64, float: float32, complex: complex64}
-
-
-def result_dtype(*values: Any) -> DType:
-    """The dtype in which these tensors (anything with ``dtype`` and ``shape``) and Python scalars meet."""
-    best: list[DType | None] = [None, None, None]  # tensors with dimensions, 0-d tensors, scalars
-    for value in values:
-        dtype = getattr(value, "dtype", None)
-        if dtype is None:
-            group, dtype = 2, _SCALAR.get(type(value), int64)
-        else:
-            group = 0 if len(value.shape) else 1
-            if type(dtype) is not DType:
-                dtype = array_dtype(dtype)
-        have = best[group]
-        best[group] = dtype if have is None else promote(have, dtype)
-    result = None
-    for dtype in best:
-        if dtype is None:
-            continue
-        if result is None:
-            result = dtype
-        elif _RANK[dtype.kind] > _RANK[result.kind]:
-            result = promote(result, dtype) if dtype.kind == "complex" and result.kind == "float" else dtype
-    assert result is not None
-    return result
-
-
-def broadcast_shapes(name: str, shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
-    """The common shape.
-
-    Raises:
-        ValueError: two sizes differ and neither is 1; names the operator, the shapes and the dimension.
-    """
-    first = tuple(shapes[0])
-    if all(tuple(s) == first for s in shapes[1:]):
-        return first
-    rank = max(map(len, shapes))
-    result: list[Size] = [1] * rank
-    for shape in shapes:
-        for k in range(1, len(shape) + 1):
-            size, have = shape[-k], result[-k]
-            if type(have) is int and have == 1:
-                result[-k] = size
-            elif not (type(size) is int and size == 1) and size != have:
-                if have == 1:
-                    result[-k] = size
-                elif size != 1:
-                    listed = " and ".join(str(tuple(s)) for s in shapes)
-                    raise ValueError(
-                        f"{name}: the shapes {listed} do not broadcast: sizes {have} and {size} at dimension {rank - k}"
-                    )
-    return tuple(result)
+_KINDS = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_CAST = {"bool": bool, "int": int, "float": float, "complex": complex}
 
 
 class Elementwise:
-    """Rule of an elementwise operator.
+    """Rule of an elementwise operator, all of whose arguments are tensors or Python scalars.
 
-    ``compute`` is how the result's dtype follows from the promoted inputs: ``"same"``, ``"float"`` (ints
-    become the default float), ``"bool"`` (comparisons), ``"abs"`` (complex gives its real type).
-    ``allowed`` lists the kinds that the operator takes; others raise a TypeError.
+    Args:
+        name: for messages.
+        compute: how the result's dtype follows from the promoted inputs: ``"same"``, ``"float"`` (ints become
+            the default float), ``"bool"`` (comparisons), ``"abs"`` (complex gives its real type).
+        allowed: the kinds that the operator takes; others raise a RuntimeError.
+        advice: what to do instead, at the end of that message.
+        exact: the reference wants float16 and bfloat16 operands as they are.
+        tensors: how many leading arguments must be tensors (the others may be Python scalars).
+        conditions: how many leading arguments are bool tensors that take no part in promotion.
     """
 
-    def __init__(self, name: str, compute: str = "same", allowed: str = "bool int float complex") -> None:
+    def __init__(
+        self,
+        name: str,
+        compute: str = "same",
+        allowed: str = "bool int float complex",
+        *,
+        advice: str = "",
+        exact: bool = False,
+        tensors: int = 0,
+        conditions: int = 0,
+    ) -> None:
         self.name = name
         self.compute = compute
         self.allowed = frozenset(allowed.split())
+        self.advice = advice
+        self.exact = exact
+        self.tensors = max(tensors, conditions)
+        self.conditions = conditions
+        self._cache: dict[Any, tuple[DType, DType]] = {}
 
     def dtypes(self, *values: Any) -> tuple[DType, DType]:
-        """(dtype in which to compute, dtype of the result)."""
+        """(dtype in which to compute, dtype of the result).
+
+        Raises:
+            RuntimeError: the operator is not defined for the common dtype.
+        """
+        if self.conditions:
+            values = values[self.conditions :]
+        key: list[Any] = [get_default_dtype()]
+        for value in values:
+            dtype = getattr(value, "dtype", None)
+            if dtype is None:
+                key.append(getattr(value, "kind", None) or type(value))
+            else:
+                key.append((dtype, not value.shape))
+        found = self._cache.get(cached := tuple(key))
+        if found is None:
+            found = self._cache[cached] = self._dtypes(values)
+        return found
+
+    def _dtypes(self, values: tuple[Any, ...]) -> tuple[DType, DType]:
         common = result_dtype(*values)
-        if common.kind not in self.allowed:
-            raise TypeError(f"{self.name} is not defined for {common}; it takes {', '.join(sorted(self.allowed))}")
+        float8 = common.kind == "float" and common.itemsize == 1
+        if common.kind not in self.allowed or float8:
+            kinds = ", ".join(k for k in _CAST if k in self.allowed)
+            advice = "convert it to a wider type first" if float8 else self.advice or f"it takes {kinds}"
+            raise RuntimeError(f"{self.name} is not defined for {common}; {advice}")
         if self.compute == "float" and common.kind in ("bool", "int"):
-            common = float32
+            common = get_default_dtype()
         if self.compute == "bool":
             return common, bool_
-        if self.compute == "abs" and common.kind == "complex":
-            return common, float32 if common is complex64 else _float64()
-        return common, common
+        return common, real_dtype(common) if self.compute == "abs" else common
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Spec:
+    def check(self, args: tuple[Any, ...]) -> None:
+        """Every argument is a tensor or a number, the leading ones tensors, and there is at least one tensor.
+
+        Raises:
+            TypeError: otherwise.
+        """
+        some = False
+        for position, value in enumerate(args):
+            if hasattr(value, "dtype"):
+                some = True
+            elif position < self.tensors or not (
+                type(value) in _KINDS or hasattr(value, "kind") or isinstance(value, (int, float, complex))
+                or type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
+            ):
+                wanted = "a tensor" if position < self.tensors else "a tensor or a number"
+                raise TypeError(f"{self.name}: argument {position + 1} must be {wanted}, not {type(value).__name__}")
+        if not some:
+            raise TypeError(f"{self.name}: one of the arguments must be a tensor")
+        for condition in args[: self.conditions]:
+            if element_type(condition) is not bool_:
+                raise RuntimeError(
+                    f"{self.name}: expected condition to be a boolean tensor, but got {element_type(condition)}"
+                )
+
+    def __call__(self, *args: Any) -> Spec:
+        first = args[0]
+        tensors = [a for a in args if type(a) is TensorSpec]
+        if len(tensors) != len(args) or self.conditions:
+            self.check(args)
         _, result = self.dtypes(*args)
-        tensors = [a for a in args if hasattr(a, "shape")]
+        if len(tensors) == 1:
+            first = tensors[0]
+            return TensorSpec(first.shape, result, elementwise_strides(first.shape, tensors), first.device)
         shape = broadcast_shapes(self.name, [t.shape for t in tensors])
-        device = next((t.device for t in tensors if t.device != CPU), CPU)
-        first = tensors[0]
-        if all(t.shape == shape and t.strides == first.strides for t in tensors):
-            return TensorSpec(shape, result, _dense_like(first), device)
-        return TensorSpec(shape, result, None, device)
+        device = common_device(self.name, tensors)
+        return TensorSpec(shape, result, elementwise_strides(shape, tensors), device)
 
     def wrap_reference(self, reference: str | Callable[..., Any]) -> Callable[..., Any]:
         """A function of arrays that promotes as this rule says, around a NumPy name or ``f(xp, *arrays)``."""
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: Any) -> Any:
             xp = array_namespace(*args)
+            self.check(args)
             compute, result = self.dtypes(*args)
-            to = numpy_dtype(compute)
-            operands = [
-                (a if a.dtype == to else a.astype(to)) if hasattr(a, "dtype") else to.type(a) for a in args
-            ]
+            half = not self.exact and compute.kind == "float" and compute.itemsize < 4
+            to = np.dtype(np.float32) if half else numpy_dtype(compute)
+            first = self.conditions
+            operands = [*args[:first], *(_as_array(a, numpy_dtype(compute), to) for a in args[first:])]
             with np.errstate(all="ignore"):
-                value = (
-                    getattr(xp, reference)(*operands, **kwargs)
-                    if isinstance(reference, str)
-                    else reference(xp, *operands, **kwargs)
-                )
-            want = numpy_dtype(result)
-            return xp.asarray(value) if value.dtype == want else xp.asarray(value).astype(want)
+                try:
+                    value = (
+                        getattr(xp, reference)(*operands)
+                        if isinstance(reference, str)
+                        else reference(xp, *operands)
+                    )
+                except ValueError:
+                    broadcast_shapes(self.name, [np.shape(o) for o in operands])  # raises the error of the rule
+                    raise
+                want = numpy_dtype(result)
+                return xp.asarray(value) if value.dtype == want else xp.asarray(value).astype(want)
 
         return run
 
+    # -- the strict form -------------------------------------------------------------------------------
 
-def _dense_like(spec: Any) -> tuple[Size, ...] | None:
-    """Strides of ``spec`` when its elements are dense in some order of dimensions, else None."""
-    if isinstance(spec, TensorSpec) and not spec.is_contiguous():
-        step: Size = 1
-        pairs = sorted(
-            ((st, sz) for st, sz in zip(spec.strides, spec.shape, strict=True) if sz != 1), key=lambda p: p[0]
-        )
-        for stride, size in pairs:
-            if stride != step:
-                return None
-            step = step * size
-        return spec.strides
-    return None
+    def is_strict(self, args: tuple[Any, ...]) -> bool:
+        """Are all operands (specs) of one shape and of the dtype in which to compute, or scalars of its kind."""
+        compute, _ = self.dtypes(*args)
+        shape = None
+        for position, value in enumerate(args):
+            if type(value) is TensorSpec:
+                if value.dtype is not compute and position >= self.conditions:
+                    return False
+                if shape is None:
+                    shape = value.shape
+                elif value.shape is not shape and value.shape != shape:
+                    return False
+            elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
+                return False
+        return True
+
+    def strict(self, operator: Any, args: tuple[Any, ...]) -> Any:
+        """Call ``operator`` in strict form on operands that are not so yet."""
+        compute, _ = self.dtypes(*args)
+        shape = broadcast_shapes(self.name, [a.shape for a in args if hasattr(a, "shape")])
+        operands = []
+        for position, value in enumerate(args):
+            if hasattr(value, "shape"):
+                if position >= self.conditions and element_type(value) is not compute:
+                    value = ops.convert_element_type(value, compute)
+                if value.shape is not shape and tuple(value.shape) != shape:
+                    lead = len(shape) - len(value.shape)
+                    value = ops.broadcast_in_dim(value, shape, tuple(range(lead, len(shape))))
+            elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
+                value = _CAST[compute.kind](value)
+            operands.append(value)
+        return operator(*operands)
 
 
-def _float64() -> DType:
-    from lamina_fx import float64
+def _as_array(value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:
+    if not hasattr(value, "dtype"):
+        value = np.asarray(int(value) if type(value).__name__ == "SymInt" else value)
+        return value.astype(to)
+    if value.dtype == to:
+        return value
+    return value.astype(to) if value.dtype == rounded or to == rounded else value.astype(rounded).astype(to)
 
-    return float64
+

@@ -1,10 +1,12 @@
-"""Specs of a composite's result, by running its body on proxies of a scratch graph."""
+"""Specs of a composite's result, by running its body on the specs themselves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lamina_fx import Graph, GraphBuilder, Proxy, Spec, TensorSpec
+from lamina_fx import Spec
+
+from .modes import MODES, Mode
 
 if TYPE_CHECKING:
     from .operator import Operator
@@ -12,25 +14,22 @@ if TYPE_CHECKING:
 __all__ = ["infer_composite"]
 
 
+class _Infer(Mode):
+    """Every operator called in the body infers; this also catches calls that have no tensor argument."""
+
+    def handle(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
+        return operator.infer(args, kwargs)
+
+
+_INFER = _Infer()
+
+
 def infer_composite(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
-    """Run ``operator``'s body on proxies with these specs; returns the spec of what it returns."""
-    graph = Graph()
-    builder = GraphBuilder(graph)
-
-    def lift(value: Any) -> Any:
-        if isinstance(value, TensorSpec):
-            return builder.proxy(graph.placeholder("x", spec=value))
-        if type(value) in (list, tuple):
-            return type(value)(lift(v) for v in value)
-        return value
-
-    result = operator.function(*(lift(a) for a in args), **{k: lift(v) for k, v in kwargs.items()})
-    return _spec(result)
-
-
-def _spec(value: Any) -> Spec:
-    if isinstance(value, Proxy):
-        return value.node.spec
-    if isinstance(value, (tuple, list)):
-        return tuple(_spec(v) for v in value)
-    return getattr(value, "spec", None)
+    """Run ``operator``'s body on specs; returns the spec of what it returns."""
+    stack = MODES.stack
+    stack.append(_INFER)
+    try:
+        result = operator.function(*args, **kwargs)
+    finally:
+        stack.pop()
+    return tuple(result) if type(result) is list else result

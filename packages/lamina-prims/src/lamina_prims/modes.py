@@ -10,9 +10,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["MODES", "Mode"]
+__all__ = ["MODES", "Handler", "Mode", "creating"]
+
+Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+"""``handler(operator, args, kwargs)`` does the call."""
 
 
 class Mode:
@@ -34,6 +39,7 @@ class Mode:
 class _Modes(threading.local):
     def __init__(self) -> None:
         self.stack: list[Mode] = []
+        self.creator: Handler | None = None
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mode = self.stack.pop()
@@ -44,4 +50,18 @@ class _Modes(threading.local):
 
 
 MODES = _Modes()
-"""The current thread's stack."""
+"""The current thread's stack, and its creator: who handles calls that have no tensor among their arguments."""
+
+
+@contextmanager
+def creating(handler: Handler | None) -> Iterator[None]:
+    """While the block runs, calls without any tensor argument (``full``, ``iota``) go to ``handler``.
+
+    Whoever runs a composite's body on its own kind of tensor sets this, so that tensors which the body
+    makes from nothing are of the same kind. None: arrays of NumPy.
+    """
+    saved, MODES.creator = MODES.creator, handler
+    try:
+        yield
+    finally:
+        MODES.creator = saved

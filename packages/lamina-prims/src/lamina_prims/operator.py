@@ -5,7 +5,9 @@ Calling an operator dispatches on its arguments:
 1. the innermost active mode (see ``modes``);
 2. an argument whose type has ``__lamina_operator__(operator, args, kwargs)``, the highest
    ``__lamina_priority__`` first (a proxy before a tensor); arguments inside lists and tuples count;
-3. otherwise arrays of NumPy's kind: the reference runs.
+3. a ``TensorSpec``: the result's spec is inferred, ``add(TensorSpec((2, 1), float32), TensorSpec((3,), float32))``;
+4. no tensor at all (``full((2, 3), 1.0)``): the thread's creator, if there is one (see ``modes.creating``);
+5. otherwise arrays of NumPy's kind: the reference runs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lamina_fx import Spec
+from lamina_fx import ScalarSpec, Spec, TensorSpec
 
 from .modes import MODES
 from .schema import Schema, schema_of
@@ -30,8 +32,12 @@ class Operator:
         names: how front ends spell it: ``"tanh"``, ``"Tensor.tanh"``, ``"nn.functional.gelu"``, ``"Tensor.__add__"``.
         is_primitive: True for a primitive; False for a composite, whose body is its decomposition.
         effect: None when pure, otherwise the word that ``Node.effect`` gets.
-        alias: True when the result is a view of the first argument.
+        alias: True when the result is a view of the first argument; a function of the arguments (specs) where it
+            depends on them, see ``views``.
         elementwise: the promotion rule of an elementwise operator, otherwise None.
+        in_place: may a front end derive the in-place form (``add_``) from it.
+        result_names: names of several results (``("values", "indices")``).
+        variadic: the parameter that may also be given as separate arguments, as ``size`` in ``view(x, 2, 3)``.
         samples, errors: generators of calls for the generic tests.
     """
 
@@ -47,10 +53,13 @@ class Operator:
         samples: Callable[..., Iterable[Any]] | None = None,
         errors: Callable[..., Iterable[Any]] | Iterable[Any] = (),
         effect: str | None = None,
-        alias: bool = False,
+        alias: bool | Callable[..., bool] = False,
         elementwise: Any = None,
         cost: int = 1,
         tags: frozenset[str] = frozenset(),
+        in_place: bool | None = None,
+        result_names: tuple[str, ...] = (),
+        variadic: str | None = None,
     ) -> None:
         self.id = id
         self.function = function
@@ -65,6 +74,9 @@ class Operator:
         self.elementwise = elementwise
         self.cost = cost
         self.tags = tags
+        self.in_place = elementwise is not None if in_place is None else in_place
+        self.result_names = result_names
+        self.variadic = variadic
         self.vjp_rule: Callable[..., Any] | None = None
         self.vjp_saves: tuple[str, ...] = ()
         self.normalize_rule: Callable[..., Any] | None = None
@@ -88,7 +100,8 @@ class Operator:
 
         The rule's parameter names say what must be saved: ``ct`` (cotangent of the result; a tuple for several
         results, None where there is none), ``out`` (the result), ``needs`` (a tuple of bools, one per
-        tensor parameter: is its gradient wanted), and any of the operator's own parameters. It returns one
+        tensor parameter: is its gradient wanted), any of the operator's own parameters, and ``<name>_spec``: only the
+        spec of the tensor parameter ``<name>``, whose values need not be kept. It returns one
         gradient per tensor parameter, in order (a list for a list of tensors; None: no gradient).
         Reducing a gradient to the argument's shape (unbroadcasting) and dtype is done by the caller.
         """
@@ -117,28 +130,46 @@ class Operator:
     # -- use -----------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.variadic is not None:
+            args = self.schema.gather(args, self.variadic)
         if MODES.stack:
             return MODES.handle(self, args, kwargs)
         handler = find_handler(args, kwargs)
         if handler is not None:
             return handler(self, args, kwargs)
+        if MODES.creator is not None and not _has_array(args, kwargs):
+            return MODES.creator(self, args, kwargs)
         return self.run_arrays(args, kwargs)
 
     def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
         """Spec of the result from the specs of the arguments. Raises the error a user should see."""
+        if self.variadic is not None:
+            args = self.schema.gather(args, self.variadic)
         if self.meta is not None:
+            if kwargs and self.elementwise is not None:
+                return self.meta(*self.schema.bind(args, kwargs))
             return self.meta(*args, **kwargs)
-        from .infer import infer_composite  # a composite's body runs on proxies; would be a cycle above
+        from .infer import infer_composite  # a composite's body runs on specs; would be a cycle above
 
         return infer_composite(self, args, kwargs)
 
     def run_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compute on arrays of NumPy's kind: the reference, or the body of a composite without one."""
         if self.reference is not None:
+            if kwargs and self.elementwise is not None:
+                return self.reference(*self.schema.bind(args, kwargs))
             return self.reference(*args, **kwargs)
         if self.is_primitive:
             raise NotImplementedError(f"{self.id} has no reference")
-        return self.function(*args, **kwargs)
+        saved, MODES.creator = MODES.creator, None
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            MODES.creator = saved
+
+    def views(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Is the result of this call (given as specs) a view of the first argument."""
+        return self.alias(*args, **kwargs) if callable(self.alias) else self.alias
 
     def __repr__(self) -> str:
         return f"<{'primitive' if self.is_primitive else 'composite'} {self.id}>"
@@ -150,17 +181,37 @@ class Operator:
 
 
 def find_handler(args: Iterable[Any], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-    """The ``__lamina_operator__`` of the argument with the highest priority, or None."""
+    """What does a call with these arguments.
+
+    The ``__lamina_operator__`` of the argument with the highest priority; inference when there are specs only;
+    otherwise None.
+    """
     best: Any = None
     priority = -1
+    spec = False
     stack = [args, kwargs.values()] if kwargs else [args]
     while stack:
         for value in stack.pop():
             kind = type(value)
             if kind is list or kind is tuple:
                 stack.append(value)
+            elif kind is TensorSpec or kind is ScalarSpec:
+                spec = True
             elif hasattr(kind, "__lamina_operator__"):
                 level = getattr(kind, "__lamina_priority__", 0)
                 if level > priority:
                     best, priority = value, level
-    return None if best is None else best.__lamina_operator__
+    if best is not None:
+        return best.__lamina_operator__
+    return Operator.infer if spec else None
+
+
+def _has_array(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
+    """Is there anything with a dtype and a shape among the arguments."""
+    for value in (*args, *kwargs.values()):
+        if type(value) in (list, tuple):
+            if _has_array(value, {}):
+                return True
+        elif hasattr(value, "shape") and hasattr(value, "dtype"):
+            return True
+    return False

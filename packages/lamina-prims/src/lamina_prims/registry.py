@@ -7,9 +7,31 @@ from typing import Any
 
 from .operator import Operator
 
-__all__ = ["composite", "operator", "operators", "primitive", "register"]
+__all__ = [
+    "both",
+    "by_name",
+    "composite",
+    "method",
+    "names",
+    "operator",
+    "operators",
+    "ops",
+    "primitive",
+    "register",
+    "resolve",
+]
 
 _OPERATORS: dict[str, Operator] = {}
+_BY_NAME: dict[str, tuple[Operator, ...]] = {}
+
+
+def both(*names: str) -> tuple[str, ...]:
+    """Spellings as a function and as a method.
+
+    >>> both("sin")
+    ('sin', 'Tensor.sin')
+    """
+    return tuple(spelling for name in names for spelling in (name, f"Tensor.{name}"))
 
 
 def register(op: Operator) -> Operator:
@@ -21,6 +43,8 @@ def register(op: Operator) -> Operator:
     if op.id in _OPERATORS:
         raise ValueError(f"an operator with the id {op.id!r} exists already (in {_OPERATORS[op.id].__module__})")
     _OPERATORS[op.id] = op
+    for name in op.names:
+        _BY_NAME[name] = (*_BY_NAME.get(name, ()), op)
     return op
 
 
@@ -42,6 +66,69 @@ def operator(id: str) -> Operator:
 def operators() -> dict[str, Operator]:
     """All operators by id."""
     return dict(_OPERATORS)
+
+
+class Namespace:
+    """Operators as attributes, found at their first use: bodies and rules need no imports of one another.
+
+    >>> ops.add is operator("add")
+    True
+    """
+
+    def __getattr__(self, id: str) -> Operator:
+        try:
+            op = operator(id)
+        except KeyError as error:
+            raise AttributeError(str(error)) from None
+        setattr(self, id, op)
+        return op
+
+
+ops: Any = Namespace()
+
+
+def names() -> dict[str, tuple[Operator, ...]]:
+    """All front-end spellings, each with its overloads in the order in which they are tried."""
+    return dict(_BY_NAME)
+
+
+def by_name(name: str) -> tuple[Operator, ...]:
+    """The operators with this front-end spelling, such as ``"nn.functional.softmax"``; empty when there is none."""
+    return _BY_NAME.get(name, ())
+
+
+def method(name: str) -> tuple[Operator, ...]:
+    """The operators of ``Tensor``'s method ``name``; empty when there is none."""
+    return _BY_NAME.get(f"Tensor.{name}", ())
+
+
+def resolve(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operator:
+    """The overload of ``name`` that these arguments mean: the first that accepts them.
+
+    Raises:
+        KeyError: nothing has this name.
+        TypeError: no overload takes these arguments; the message lists what each takes.
+    """
+    overloads = _BY_NAME.get(name)
+    if overloads is None:
+        raise KeyError(f"no operator is called {name!r}")
+    if len(overloads) == 1:
+        return overloads[0]
+    for op in overloads:
+        given = op.schema.gather(args, op.variadic) if op.variadic is not None else args
+        if op.schema.accepts(given, kwargs):
+            return op
+    given = ", ".join([_kind(a) for a in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()])
+    listed = "; ".join(str(op.schema) for op in overloads)
+    raise TypeError(f"{name.removeprefix('Tensor.')}({given}) fits none of: {listed}")
+
+
+operator.method = method  # type: ignore[attr-defined]  # a resolver of lamina_fx.GraphBuilder has these two
+operator.resolve = resolve  # type: ignore[attr-defined]
+
+
+def _kind(value: Any) -> str:
+    return "Tensor" if hasattr(value, "shape") and hasattr(value, "dtype") else type(value).__name__
 
 
 def primitive(

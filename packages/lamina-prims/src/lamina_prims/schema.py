@@ -68,6 +68,26 @@ class Schema:
             raise TypeError(f"{self.name}() has no parameter {', '.join(map(repr, left))}: {self}")
         return tuple(values)
 
+    def gather(self, args: tuple[Any, ...], variadic: str) -> tuple[Any, ...]:
+        """Collect separate arguments, ``view(x, 2, 3)``, into one: ``view(x, (2, 3))``."""
+        for position, parameter in enumerate(self.parameters):
+            if parameter.name == variadic:
+                break
+        if len(args) > position and not isinstance(args[position], (tuple, list)) and args[position] is not None:
+            return (*args[:position], tuple(args[position:]))
+        return args
+
+    def accepts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Do the arguments fit the parameters in number, name and kind: which overload is meant."""
+        try:
+            values = self.bind(args, kwargs)
+        except TypeError:
+            return False
+        return all(
+            value is parameter.default or fits(parameter.annotation, value)
+            for parameter, value in zip(self.parameters, values, strict=True)
+        )
+
     def __str__(self) -> str:
         parts: list[str] = []
         star = False
@@ -105,3 +125,31 @@ def _tensor_kind(annotation: str) -> str | None:
     if "Tensor" not in annotation:
         return None
     return "list" if "[" in annotation else "one"
+
+
+def fits(annotation: str, value: Any) -> bool:
+    """Is ``value`` of a kind that the annotation names: tensor, number, sequence, text.
+
+    >>> fits("int | None", 3), fits("Tensor", 3), fits("Tensor | Scalar", 3), fits("Shape", (2, 3))
+    (True, False, True, True)
+    """
+    if value is None:
+        return "None" in annotation
+    if isinstance(value, (tuple, list)):
+        return any(word in annotation for word in ("Shape", "Sequence", "tuple", "Any"))
+    if "Any" in annotation:
+        return True
+    if isinstance(value, str):
+        return "str" in annotation or "Device" in annotation
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return "Tensor" in annotation.split("[")[0]
+    words = annotation.replace("|", " ").split()
+    if isinstance(value, bool):
+        return "bool" in words or "Scalar" in words
+    if isinstance(value, int) or type(value).__name__ == "SymInt":
+        return any(w in words for w in ("int", "float", "Scalar", "Size"))
+    if isinstance(value, float) or type(value).__name__ == "SymFloat":
+        return "float" in words or "Scalar" in words
+    if isinstance(value, complex):
+        return "Scalar" in words
+    return type(value).__name__ in words

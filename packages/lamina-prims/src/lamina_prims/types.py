@@ -11,7 +11,7 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from lamina_fx import Device, DType, Size
 
-__all__ = ["Scalar", "Shape", "Tensor"]
+__all__ = ["Scalar", "Shape", "Size", "Tensor"]
 
 
 @runtime_checkable

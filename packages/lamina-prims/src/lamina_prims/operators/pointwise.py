@@ -1,15 +1,41 @@
-"""Elementwise arithmetic and functions."""
+"""Elementwise arithmetic of two operands."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from lamina_fx import complex128, float64
+
+from ..arrays import element_type
 from ..elementwise import Elementwise
-from ..registry import primitive
+from ..registry import both, composite, ops, primitive
+from ..samples import binary, call, calls, error, tensor
 from ..types import Scalar, Tensor
 
-__all__ = ["add", "mul", "neg", "tanh"]
+__all__ = [
+    "add", "atan2", "copysign", "div", "floor_divide", "fmod", "mul", "nextafter", "pow_", "remainder", "sub",
+    "trunc_divide",
+]  # fmt: skip
+
+_MISMATCH = error(RuntimeError, r"do not broadcast", tensor(2, 3), tensor(2, 4))
+_KIND = error(TypeError, "a tensor or a number", tensor(2), "a")
 
 
-@primitive(names=("add", "Tensor.add", "Tensor.__add__", "Tensor.__radd__"), meta=Elementwise("add"), reference="add")
+def conjugate(x: Any) -> Any:
+    """The complex conjugate; real tensors and numbers as they are."""
+    if type(x) is complex:
+        return x.conjugate()
+    return ops.conj_physical(x) if hasattr(x, "dtype") and element_type(x).kind == "complex" else x
+
+
+@primitive(
+    names=("add", "Tensor.add", "Tensor.__add__", "Tensor.__radd__"),
+    meta=Elementwise("add"),
+    reference="add",
+    samples=binary(),
+    errors=[_MISMATCH, _KIND],
+)
 def add(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     """input + other, elementwise with broadcasting and promotion."""
     ...
@@ -20,34 +46,354 @@ def _(ct):
     return ct, ct
 
 
-@primitive(names=("mul", "Tensor.mul", "Tensor.__mul__", "Tensor.__rmul__"), meta=Elementwise("mul"), reference="multiply")
+@composite(id="add.alpha", names=both("add"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3), alpha=2)))
+def add_alpha(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
+    """input + alpha * other."""
+    return ops.add(input, other if alpha == 1 else ops.mul(other, alpha))
+
+
+_NO_BOOL = "use logical_xor (^) or logical_not (~) on bools"
+
+
+@primitive(
+    names=("sub", "subtract", "Tensor.sub", "Tensor.subtract", "Tensor.__sub__"),
+    meta=Elementwise("sub", allowed="int float complex", advice=_NO_BOOL),
+    reference="subtract",
+    samples=binary(),
+    errors=[_MISMATCH, error(RuntimeError, "logical_xor", tensor(2, dtype="bool"), tensor(2, dtype="bool"))],
+)
+def sub(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """input - other, elementwise with broadcasting and promotion."""
+    ...
+
+
+@sub.vjp
+def _(ct, needs):
+    return ct if needs[0] else None, ops.neg(ct) if needs[1] else None
+
+
+@composite(
+    id="sub.alpha",
+    names=both("sub", "subtract"),
+    in_place=True,
+    samples=calls(call(tensor(2, 3), tensor(3), alpha=2)),
+)
+def sub_alpha(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
+    """input - alpha * other."""
+    return ops.sub(input, other if alpha == 1 else ops.mul(other, alpha))
+
+
+@composite(names=("rsub", "Tensor.__rsub__"), samples=calls(call(tensor(2, 3), 2.0)))
+def rsub(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
+    """other - alpha * input."""
+    return ops.sub(other, input if alpha == 1 else ops.mul(input, alpha))
+
+
+@primitive(
+    names=("mul", "multiply", "Tensor.mul", "Tensor.multiply", "Tensor.__mul__", "Tensor.__rmul__"),
+    meta=Elementwise("mul"),
+    reference="multiply",
+    samples=binary(),
+    errors=[_MISMATCH],
+)
 def mul(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     """input * other, elementwise with broadcasting and promotion."""
     ...
 
 
 @mul.vjp
+def _(ct, input, other, needs):
+    return (
+        ops.mul(ct, conjugate(other)) if needs[0] else None,
+        ops.mul(ct, conjugate(input)) if needs[1] else None,
+    )
+
+
+@primitive(
+    names=("div", "divide", "true_divide", "Tensor.div", "Tensor.divide", "Tensor.true_divide", "Tensor.__truediv__"),
+    meta=Elementwise("div", "float"),
+    reference="true_divide",
+    samples=binary(low=0.5),
+    errors=[_MISMATCH],
+)
+def div(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """input / other, elementwise; ints give the default dtype. x / 0 is an infinity or nan."""
+    ...
+
+
+@div.vjp
+def _(ct, out, other, needs):
+    over = ops.div(ct, conjugate(other))
+    return over if needs[0] else None, ops.neg(ops.mul(over, conjugate(out))) if needs[1] else None
+
+
+@composite(
+    id="div.rounding",
+    names=both("div", "divide"),
+    in_place=True,
+    samples=calls(
+        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="floor", gradient=False),
+        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="trunc", gradient=False),
+    ),
+    errors=[error(RuntimeError, "rounding_mode", tensor(2), tensor(2), rounding_mode="up")],
+)
+def div_rounding(input: Tensor, other: Tensor | Scalar, *, rounding_mode: str | None) -> Tensor:
+    """input / other, rounded ``"floor"`` (down), ``"trunc"`` (to zero) or (None) not at all."""
+    if rounding_mode is None:
+        return ops.div(input, other)
+    if rounding_mode == "floor":
+        return ops.floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return ops.trunc_divide(input, other)
+    raise RuntimeError(f"div: rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
+
+
+@composite(names=("Tensor.__rtruediv__", "Tensor.__rdiv__"), samples=calls(call(tensor(2, 3, low=0.5), 2.0)))
+def rdiv(input: Tensor, other: Tensor | Scalar) -> Tensor:
+    """other / input."""
+    return ops.div(other, input)
+
+
+def _divisor(a: Any, b: Any) -> None:
+    if a.dtype.kind in "iu" and not b.all():
+        raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
+
+
+def _floor_divide(xp: Any, a: Any, b: Any) -> Any:
+    _divisor(a, b)
+    return xp.floor_divide(a, b)
+
+
+def _trunc_divide(xp: Any, a: Any, b: Any) -> Any:
+    _divisor(a, b)
+    if a.dtype.kind == "f":
+        return xp.trunc(xp.true_divide(a, b))
+    if a.dtype.kind == "u":
+        return xp.floor_divide(a, b)
+    quotient = xp.floor_divide(a, b)
+    return quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype)
+
+
+def _remainder(xp: Any, a: Any, b: Any) -> Any:
+    _divisor(a, b)
+    return xp.remainder(a, b)
+
+
+def _fmod(xp: Any, a: Any, b: Any) -> Any:
+    _divisor(a, b)
+    return xp.fmod(a, b)
+
+
+_REAL = "int float"
+_BY_ZERO = error(RuntimeError, "zero", tensor(2, dtype="int64", low=1), 0)
+
+
+@primitive(
+    names=("floor_divide", "Tensor.floor_divide", "Tensor.__floordiv__"),
+    meta=Elementwise("floor_divide", allowed=_REAL),
+    reference=_floor_divide,
+    samples=binary(low=1.0, high=5.0),
+    errors=[_MISMATCH, _BY_ZERO],
+)
+def floor_divide(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """The quotient rounded down. Integers by zero raise a RuntimeError (eager)."""
+    ...
+
+
+@floor_divide.vjp
+def _():
+    return None, None
+
+
+@composite(
+    names=("Tensor.__rfloordiv__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0, gradient=False))
+)
+def rfloor_divide(input: Tensor, other: Tensor | Scalar) -> Tensor:
+    """other // input."""
+    return ops.floor_divide(other, input)
+
+
+@primitive(
+    meta=Elementwise("trunc_divide", allowed=_REAL),
+    reference=_trunc_divide,
+    samples=binary(low=1.0, high=5.0),
+    errors=[_MISMATCH, _BY_ZERO],
+)
+def trunc_divide(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """The quotient rounded to zero, as C divides integers."""
+    ...
+
+
+@trunc_divide.vjp
+def _():
+    return None, None
+
+
+@primitive(
+    names=("remainder", "Tensor.remainder", "Tensor.__mod__"),
+    meta=Elementwise("remainder", allowed=_REAL),
+    reference=_remainder,
+    samples=binary(low=1.0, high=5.0),
+    errors=[_MISMATCH, _BY_ZERO],
+)
+def remainder(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """input - other * floor(input / other): the sign is the divisor's, as Python's %."""
+    ...
+
+
+@remainder.vjp
+def _(ct, input, other, needs):
+    by = ops.neg(ops.mul(ct, ops.floor_divide(input, other))) if needs[1] else None
+    return ct if needs[0] else None, by
+
+
+@composite(names=("Tensor.__rmod__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0, gradient=False)))
+def rremainder(input: Tensor, other: Tensor | Scalar) -> Tensor:
+    """other % input."""
+    return ops.remainder(other, input)
+
+
+@primitive(
+    names=both("fmod"),
+    meta=Elementwise("fmod", allowed=_REAL),
+    reference=_fmod,
+    samples=binary(low=1.0, high=5.0),
+    errors=[_MISMATCH, _BY_ZERO],
+)
+def fmod(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """input - other * trunc(input / other): the sign is the dividend's, as C's fmod."""
+    ...
+
+
+@fmod.vjp
+def _(ct, input, other, needs):
+    by = ops.neg(ops.mul(ct, ops.trunc_divide(input, other))) if needs[1] else None
+    return ct if needs[0] else None, by
+
+
+# -- powers ----------------------------------------------------------------------------------------------
+
+
+def _power(xp: Any, a: Any, b: Any) -> Any:
+    if a.dtype.kind not in "iu" or b.dtype.kind == "u" or not (b < 0).any():
+        return xp.power(a, b)
+    odd = xp.where(b % 2 == 0, 1, a)
+    return xp.where(b >= 0, xp.power(a, xp.maximum(b, 0)), xp.where((a == 1) | (a == -1), odd, 0)).astype(a.dtype)
+
+
+class _PowRule(Elementwise):
+    """Integers to a negative Python integer have no integer result."""
+
+    def check(self, args: tuple[Any, ...]) -> None:
+        super().check(args)
+        base, exponent = args
+        if type(exponent) is int and exponent < 0 and hasattr(base, "dtype") and element_type(base).kind != "float":
+            if element_type(base).kind != "complex":
+                raise RuntimeError("pow: Integers to negative integer powers are not allowed.")
+
+
+@primitive(
+    id="pow",
+    names=("pow", "Tensor.pow", "Tensor.__pow__"),
+    meta=_PowRule("pow", allowed="int float complex"),
+    reference=_power,
+    samples=binary(low=0.5, high=3.0, scalars=(2, 0.5, 3.0)),
+    errors=[_MISMATCH, error(RuntimeError, "negative integer powers", tensor(2, dtype="int64"), -1)],
+)
+def pow_(input: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
+    """input ** exponent, elementwise. Integer tensors to negative exponents give 0 (1 and -1 keep their meaning)."""
+    ...
+
+
+@pow_.vjp
+def _(ct, out, input, exponent, needs):
+    base = power = None
+    if needs[0]:
+        if type(exponent) in (int, float):
+            slope = 0.0 if exponent == 0 else ops.mul(ops.pow(input, exponent - 1), exponent)
+            base = ops.mul(ct, slope)
+        else:
+            slope = ops.mul(ops.pow(input, ops.sub(exponent, 1)), exponent)
+            base = ops.mul(ct, conjugate(ops.where(ops.eq(exponent, 0), 0.0, slope)))
+    if needs[1]:
+        logarithm = ops.log(input) if hasattr(input, "dtype") else float(np.log(input)) if input > 0 else 0.0
+        slope = ops.mul(out, logarithm)
+        if hasattr(input, "dtype"):
+            zero = ops.logical_and(ops.eq(input, 0), ops.ge(exponent, 0))
+            slope = ops.where(zero, 0.0, slope)
+        power = ops.mul(ct, conjugate(slope))
+    return base, power
+
+
+@composite(names=("Tensor.__rpow__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0)))
+def rpow(input: Tensor, other: Tensor | Scalar) -> Tensor:
+    """other ** input."""
+    return ops.pow(other, input)
+
+
+@composite(
+    names=both("float_power"), in_place=True, samples=calls(call(tensor(2, 3, low=0.5), 2), call(tensor(3, dtype="int64"), 3))
+)
+def float_power(input: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
+    """input ** exponent in float64 (complex128 for complex operands)."""
+    def wide(x: Any) -> Any:
+        if not hasattr(x, "dtype"):
+            return x if type(x) is complex else float(x)
+        return ops.convert_element_type(x, complex128 if element_type(x).kind == "complex" else float64)
+
+    return ops.pow(wide(input), wide(exponent))
+
+
+# -- others ----------------------------------------------------------------------------------------------
+
+
+@primitive(
+    names=both("atan2", "arctan2"),
+    meta=Elementwise("atan2", "float", "bool int float"),
+    reference="arctan2",
+    samples=binary(low=0.5),
+    errors=[_MISMATCH],
+)
+def atan2(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """The angle of the point (other, input), in (-pi, pi]."""
+    ...
+
+
+@atan2.vjp
 def _(ct, input, other):
-    return mul(ct, other), mul(ct, input)
+    scale = ops.div(ct, ops.add(ops.mul(input, input), ops.mul(other, other)))
+    return ops.mul(scale, other), ops.neg(ops.mul(scale, input))
 
 
-@primitive(names=("neg", "Tensor.neg", "Tensor.__neg__"), meta=Elementwise("neg", allowed="int float complex"), reference="negative")
-def neg(input: Tensor) -> Tensor:
-    """-input, elementwise."""
+@primitive(
+    names=both("copysign"),
+    meta=Elementwise("copysign", "float", "bool int float", exact=True),
+    reference="copysign",
+    samples=binary(low=0.5),
+    errors=[_MISMATCH],
+)
+def copysign(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """The magnitude of ``input`` with the sign of ``other`` (-0.0 and nan have signs)."""
     ...
 
 
-@neg.vjp
-def _(ct):
-    return (neg(ct),)
+@copysign.vjp
+def _(ct, out, input):
+    return ops.where(ops.eq(input, 0), 0.0, ops.mul(ct, ops.div(out, input))), None
 
 
-@primitive(names=("tanh", "Tensor.tanh"), meta=Elementwise("tanh", "float", "bool int float complex"), reference="tanh")
-def tanh(input: Tensor) -> Tensor:
-    """Hyperbolic tangent, elementwise. Saturates to +-1; tanh(nan) is nan."""
+@primitive(
+    names=both("nextafter"),
+    meta=Elementwise("nextafter", allowed="float", exact=True),
+    reference="nextafter",
+    samples=binary(dtypes=("float32", "float64"), mixed=()),
+    errors=[_MISMATCH],
+)
+def nextafter(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
+    """The next number of the dtype after ``input`` towards ``other``."""
     ...
 
 
-@tanh.vjp
-def _(ct, out):
-    return (mul(ct, add(1.0, neg(mul(out, out)))),)
+@nextafter.vjp
+def _():
+    return None, None

@@ -1,0 +1,211 @@
+"""Rewrite a graph to a lower level: expand composites, bring primitives to strict form.
+
+>>> from lamina_fx import Graph, TensorSpec, float32, int64
+>>> graph = Graph()
+>>> x, n = graph.placeholder("x", spec=TensorSpec((2, 3), float32)), graph.placeholder("n", spec=TensorSpec((3,), int64))
+>>> _ = graph.output(graph.call_function("add", (x, n), spec=TensorSpec((2, 3), float32)))
+>>> [node.target for node in decompose(graph, level="prims").nodes if node.op == "call_function"]
+['convert_element_type', 'broadcast_in_dim', 'add']
+
+- ``level="core"`` keeps primitives as they are and every composite with a derivative of its own;
+- ``level="prims"`` leaves strict primitives and the operators in ``keep``.
+
+What is made for a node has its ``regions`` and ``meta`` (so ``meta["source"]`` too); ``meta["from"]`` is the
+chain of composites it came from, outermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lamina_fx import Graph, GraphBuilder, Node, Proxy, map_arguments
+
+from .modes import MODES, Mode
+from .operator import Operator
+from .registry import operator as operator_of
+
+__all__ = ["decompose"]
+
+
+def decompose(graph: Graph, *, level: str = "prims", keep: frozenset[str] = frozenset()) -> Graph:
+    """A new graph that computes the same with operators of ``level`` and those in ``keep``.
+
+    Raises:
+        ValueError: ``level`` is neither "core" nor "prims".
+        KeyError: a node calls an operator that does not exist.
+    """
+    if level not in ("core", "prims"):
+        raise ValueError(f"level must be 'core' or 'prims', not {level!r}")
+    new = Graph()
+    new.attributes = dict(graph.attributes)
+    builder = _Builder(new, strict=level == "prims", keep=keep)
+    values: dict[Node, Any] = {}
+    MODES.stack.append(builder.mode)
+    try:
+        for node in graph.nodes:
+            values[node] = builder.translate(node, values)
+    finally:
+        MODES.stack.pop()
+    _remove_dead(new)
+    return new
+
+
+class _Intercept(Mode):
+    """Sends every operator call in a composite's body to the builder."""
+
+    def __init__(self, builder: _Builder) -> None:
+        self.handle = builder.call  # type: ignore[method-assign]
+
+
+class _Builder(GraphBuilder):
+    """Writes what operators called on its proxies become at the wanted level."""
+
+    def __init__(self, graph: Graph, *, strict: bool, keep: frozenset[str]) -> None:
+        super().__init__(graph, resolver=operator_of)
+        self.strict = strict
+        self.keep = keep
+        self.mode = _Intercept(self)
+        self.meta: dict[str, Any] = {}
+        self.chain: tuple[str, ...] = ()
+
+    # -- nodes of the old graph ------------------------------------------------------------------------
+
+    def translate(self, node: Node, values: dict[Node, Any]) -> Any:
+        """The counterpart of ``node``: a node of the new graph, or a tuple of them."""
+        if node.op != "call_function":
+            return self._copy(node, values)
+        if node.target == "getitem":
+            source = values[node.args[0]]
+            return source[node.args[1]] if isinstance(source, tuple) else self._copy(node, values)
+        op = operator_of(node.target)
+        if not self._expands(op) and self._is_strict(op, node):
+            return self._copy(node, values)
+        self.meta = node.meta
+        self.chain = node.meta.get("from", ())
+        self.graph.regions = node.regions
+        args = map_arguments(node.args, lambda n: self._lift(values[n]))
+        kwargs = map_arguments(node.kwargs, lambda n: self._lift(values[n])) if node.kwargs else {}
+        if op.variadic is not None:
+            args = op.schema.gather(args, op.variadic)
+        MODES.stack.pop()
+        try:
+            result = self.call(op, args, kwargs)
+        finally:
+            MODES.stack.append(self.mode)
+        return _lower(result)
+
+    def _copy(self, node: Node, values: dict[Node, Any]) -> Node:
+        copy = self.graph.node_copy(node, values.__getitem__)
+        if any(type(a) is Graph for a in (*node.args, *node.kwargs.values())):
+            copy.args = _map(copy.args, self._subgraph)
+            copy.kwargs = _map(copy.kwargs, self._subgraph)
+        return copy
+
+    def _subgraph(self, value: Any) -> Any:
+        """A graph among the arguments (a branch, a loop's body) is decomposed as well."""
+        if type(value) is not Graph:
+            return value
+        return decompose(value, level="prims" if self.strict else "core", keep=self.keep)
+
+    def _lift(self, value: Any) -> Any:
+        return tuple(self._lift(v) for v in value) if isinstance(value, tuple) else Proxy(value, self)
+
+    def _expands(self, op: Operator) -> bool:
+        if op.is_primitive or op.id in self.keep:
+            return False
+        return self.strict or op.vjp_rule is None
+
+    def _is_strict(self, op: Operator, node: Node) -> bool:
+        """Is the node's call in strict form for certain (or may it stay as it is)."""
+        if not self.strict or op.id in self.keep:
+            return True
+        if op.elementwise is not None:
+            return not node.kwargs and op.elementwise.is_strict(map_arguments(node.args, _spec_of_node))
+        return op.normalize_rule is None
+
+    # -- calls in bodies -------------------------------------------------------------------------------
+
+    def call(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what ``operator`` called on proxies means at this level."""
+        if self._expands(operator):
+            return self._within(operator, operator.function, args, kwargs)
+        if self.strict and operator.id not in self.keep:
+            if operator.elementwise is not None:
+                if kwargs:
+                    args, kwargs = operator.schema.bind(args, kwargs), {}
+                if not operator.elementwise.is_strict(tuple([_spec_of(a) for a in args])):
+                    MODES.stack.append(self.mode)
+                    try:
+                        return operator.elementwise.strict(operator, args)
+                    finally:
+                        MODES.stack.pop()
+            elif operator.normalize_rule is not None:
+                MODES.stack.append(self.mode)
+                try:
+                    result = operator.normalize_rule(*args, **kwargs)
+                finally:
+                    MODES.stack.pop()
+                if result is not NotImplemented:
+                    return result
+        return self._emit(operator, args, kwargs)
+
+    def _within(
+        self, operator: Operator, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        saved = self.chain
+        self.chain = (*saved, operator.id)
+        MODES.stack.append(self.mode)
+        try:
+            return body(*args, **kwargs)
+        finally:
+            MODES.stack.pop()
+            self.chain = saved
+
+    def _emit(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        spec = operator.infer(_map(args, _spec_of), _map(kwargs, _spec_of) if kwargs else kwargs)
+        node = self.graph.call_function(
+            operator.id,
+            _map(args, _node_of),
+            _map(kwargs, _node_of) if kwargs else None,
+            spec=spec,
+            effect=operator.effect,
+        )
+        node.meta = {**self.meta, "from": self.chain} if self.chain else dict(self.meta)
+        return self.results(node, spec)
+
+
+def _map(value: Any, fn: Callable[[Any], Any]) -> Any:
+    kind = type(value)
+    if kind is tuple:
+        return tuple([_map(v, fn) for v in value])
+    if kind is list:
+        return [_map(v, fn) for v in value]
+    if kind is dict:
+        return {key: _map(v, fn) for key, v in value.items()}
+    return fn(value)
+
+
+def _spec_of(value: Any) -> Any:
+    return value.node.spec if type(value) is Proxy else value
+
+
+def _node_of(value: Any) -> Any:
+    return value.node if type(value) is Proxy else value
+
+
+def _spec_of_node(node: Node) -> Any:
+    return node.spec
+
+
+def _lower(value: Any) -> Any:
+    """Nodes for proxies; constants stay."""
+    return tuple(_lower(v) for v in value) if isinstance(value, (tuple, list)) else _node_of(value)
+
+
+def _remove_dead(graph: Graph) -> None:
+    """Drop nodes that nothing uses (results of multi-output operators, parts of bodies)."""
+    for node in reversed(graph.nodes):
+        if not node.users and node.effect is None and node.op in ("call_function", "get_attr"):
+            graph.erase_node(node)
+

@@ -1,0 +1,127 @@
+"""Strides of results: what a view's strides are, which layout an elementwise result gets.
+
+All of it is integer arithmetic on sizes and strides, which may be symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamina_fx import Size, TensorSpec, contiguous_strides
+
+__all__ = ["dense_strides", "elementwise_strides", "view_strides"]
+
+
+def _is(size: Size, value: int) -> bool:
+    """Equal without asking a symbolic size (which would guard)."""
+    return type(size) is int and size == value
+
+
+def view_strides(
+    shape: Sequence[Size], strides: Sequence[Size], new_shape: Sequence[Size]
+) -> tuple[Size, ...] | None:
+    """Strides with which the same memory shows ``new_shape``; None when that needs a copy.
+
+    >>> view_strides((2, 3, 4), (12, 4, 1), (6, 4))
+    (4, 1)
+    >>> view_strides((3, 2), (1, 3), (6,)) is None
+    True
+    """
+    if any(_is(s, 0) for s in shape):
+        return contiguous_strides(new_shape)
+    old = [(size, stride) for size, stride in zip(shape, strides, strict=True) if not _is(size, 1)]
+    result: list[Size] = [1] * len(new_shape)
+    j = len(new_shape) - 1
+    step: Size = 1
+    for size, stride in _chunks(old):
+        left: Size = size
+        step = stride
+        while j >= 0 and not _is(left, 1):
+            want = new_shape[j]
+            result[j] = step
+            if want is left or want == left:
+                left = 1
+                step = step * want
+            elif _is(want, 1):
+                pass
+            elif left % want == 0:
+                left = left // want
+                step = step * want
+            else:
+                return None
+            j -= 1
+        if not _is(left, 1) and left != 1:
+            return None
+    while j >= 0:
+        result[j] = step
+        j -= 1
+    return tuple(result)
+
+
+def _chunks(dims: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
+    """Merge dimensions that lie densely in one another; innermost first."""
+    merged: list[tuple[Size, Size]] = []
+    for size, stride in reversed(dims):
+        if merged:
+            inner_size, inner_stride = merged[-1]
+            if stride == inner_size * inner_stride:
+                merged[-1] = (inner_size * size, inner_stride)
+                continue
+        merged.append((size, stride))
+    return merged
+
+
+def dense_strides(spec: TensorSpec) -> tuple[Size, ...] | None:
+    """Strides that keep ``spec``'s order of dimensions and are dense; None when that is row-major."""
+    if spec.strides == contiguous_strides(spec.shape):
+        return None
+    return elementwise_strides(spec.shape, (spec,))
+
+
+def elementwise_strides(shape: tuple[Size, ...], tensors: Sequence[TensorSpec]) -> tuple[Size, ...] | None:
+    """Layout of an elementwise result; None when it is row-major.
+
+    Dimensions are ordered by the operands' strides; where operands disagree the row-major order wins. This is
+    the order in which NumPy allocates, so that the reference and the rule give the same strides.
+    """
+    ndim = len(shape)
+    if ndim < 2 or all(t.shape == shape and t.strides == contiguous_strides(shape) for t in tensors):
+        return None
+    table = [(0,) * (ndim - t.ndim) + _effective(t) for t in tensors if t.ndim]
+    order = [ndim - 1]
+    for axis in range(ndim - 2, -1, -1):
+        place = len(order)
+        for k in range(len(order) - 1, -1, -1):
+            verdict = _swap(table, axis, order[k])
+            if verdict is None:
+                continue
+            if not verdict:
+                break
+            place = k
+        order.insert(place, axis)
+    if all(order[k] == ndim - 1 - k for k in range(ndim)):
+        return None
+    strides: list[Size] = [0] * ndim
+    step: Size = 1
+    for axis in order:
+        strides[axis] = step
+        step = step * (1 if _is(shape[axis], 0) else shape[axis])
+    return tuple(strides)
+
+
+def _effective(spec: TensorSpec) -> tuple[Size, ...]:
+    return tuple(0 if _is(size, 1) else stride for size, stride in zip(spec.shape, spec.strides, strict=True))
+
+
+def _swap(table: Sequence[tuple[Size, ...]], outer: int, inner: int) -> bool | None:
+    """Should ``outer`` go inside ``inner``; None when no operand says."""
+    verdict: bool | None = None
+    for strides in table:
+        a, b = strides[outer], strides[inner]
+        if _is(a, 0) or _is(b, 0):
+            continue
+        if b is a or b <= a:
+            verdict = False
+        elif verdict is None:
+            verdict = True
+    return verdict
