@@ -177,7 +177,7 @@ def _make(root: CodeType, point: ResumePoint) -> CodeType:
         free=free,
     )
     entry_count = sum(isinstance(item, Instr) for item in entry)
-    offsets, pending_offset = body.match(made, entry_count, 2 if point.pending is not None else None)
+    offsets, pending_offset = body.match(made, entry_count, None if point.pending is None else 2)
     _ORIGINS[id(made)] = _Origin(weakref.ref(root), offsets, point, pending_offset)
     return made
 
@@ -195,7 +195,8 @@ def _protected(body: Body, site: Site, instructions: Sequence[object]) -> list[o
         return list(instructions)
     label, depth, lasti = handler
     begin = TryBegin(label, lasti, depth)
-    return [begin, *instructions, TryEnd(begin)]
+    # 3.12 and 3.13 look one code unit before a CALL whose callee raised: no range may start at the CALL itself
+    return [begin, Instr("NOP", lineno=site.line), *instructions, TryEnd(begin)]
 
 
 # ---- ends of emitted code -------------------------------------------------------------------------------------------

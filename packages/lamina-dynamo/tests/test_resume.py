@@ -1,0 +1,303 @@
+"""Splitting functions at every call, in every kind of block: prefix and resume function together do what the function did."""
+
+from __future__ import annotations
+
+import dis
+import gc
+import sys
+import types
+import weakref
+
+import breaks_zoo as zoo
+import pytest
+from bytecode import Instr, Label
+
+from lamina_dynamo import _core
+from lamina_dynamo.emit import Emitter
+from lamina_dynamo.emit.body import Body
+from lamina_dynamo.resume import (
+    ResumePoint,
+    continue_with_call,
+    is_resume_code,
+    origin_of,
+    push_resume_call,
+    push_resume_function,
+    resume_code,
+    run_natively,
+)
+
+CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
+JUMPS = set(dis.hasjrel) | set(dis.hasjabs)
+ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+SLOTS = (True, False) if sys.version_info >= (3, 13) else (False, True)
+
+
+def step(i, stack):
+    """The stack behind an instruction that falls through; True a value, False a NULL."""
+    argument = i.arg if i.opcode in getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 512)) else None
+    depth = len(stack) + dis.stack_effect(i.opcode, argument, jump=False)
+    if i.opname == "PUSH_NULL":
+        return (*stack, False)
+    if i.opname == "LOAD_GLOBAL" and i.arg & 1:
+        return (*stack, *SLOTS)
+    if i.opname in CALLS:
+        return (*stack[: depth - 1], True)
+    if i.opname == "PRECALL":  # the effect of PRECALL and CALL is split as the compiler likes it: leave all to CALL
+        return stack
+    if i.opname == "LOAD_FAST_AND_CLEAR":  # of an inlined comprehension's variable, unbound before it
+        return (*stack, False)
+    if i.opname == "SWAP":
+        swapped = list(stack)
+        swapped[-1], swapped[-i.arg] = swapped[-i.arg], swapped[-1]
+        return tuple(swapped)
+    return (*stack[:depth], *[True] * (depth - len(stack)))
+
+
+def stacks(code):
+    """What lies on the stack before each instruction, by offset."""
+    instructions = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    index = {i.offset: k for k, i in enumerate(instructions)}
+    found = {}
+    todo = [(0, ())]
+    while todo:
+        k, stack = todo.pop()
+        while instructions[k].offset not in found:
+            i = instructions[k]
+            found[i.offset] = stack
+            for e in dis._parse_exception_table(code):
+                if e.start <= i.offset < e.end:
+                    todo.append((index[e.target], (*stack[: e.depth], *[True] * (e.lasti + 1))))
+            if i.opcode in JUMPS:
+                depth = len(stack) + dis.stack_effect(i.opcode, i.arg, jump=True)
+                todo.append((index[i.argval], (*stack[:depth], *[True] * (depth - len(stack)))))
+            if i.opname in ENDS or i.opname in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+                break
+            if i.opname == "CALL" and sys.version_info < (3, 12):
+                stack = (*stack[: len(stack) - i.arg - 2], True)
+            else:
+                stack = step(i, stack)
+            k += 1
+    return found
+
+
+def split(function, offset, bound):
+    """The function with a graph break at this instruction: its own body up to there, then what the emitter writes."""
+    code = function.__code__
+    emitter = Emitter(code)
+    body = Body(code, as_free=False)
+    site = body.site(offset)
+    here, broken = body.label_at(site.start), Label()
+    for item in body.items:
+        emitter.place(item)
+        if item is here:
+            emitter.place(Instr("JUMP_FORWARD", broken, lineno=site.line))
+    emitter.place(broken)
+    stack = stacks(code)[offset]
+    emitter.set_depth(len(stack))
+    run_natively(emitter, offset, stack, bound)
+    return types.FunctionType(
+        emitter.finish(), function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
+def call_offset(code, lasti):
+    """f_lasti of a caller may lie in the CALL's cache."""
+    return [i.offset for i in dis.get_instructions(code) if i.offset <= lasti and i.opname in CALLS][-1]
+
+
+@pytest.mark.parametrize("function", zoo.ZOO, ids=lambda f: f.__name__)
+def test_every_call(function):
+    sites = {}
+    for how in (None, 1, 2, 3, "late"):
+        for suppress in (False, True):
+            for code, lasti, bound in zoo.run(function, how, suppress)[2]:
+                if code is function.__code__:
+                    sites.setdefault((lasti, bound), set()).add((how, suppress))
+    compared = 0
+    for (lasti, bound), scenarios in sites.items():
+        hidden = {"v"} if function is zoo.comprehension else set()  # f_locals leaves out the variable of an inlined one
+        made = split(function, call_offset(function.__code__, lasti), bound | hidden)
+        for how, suppress in scenarios:
+            plain = zoo.run(function, how, suppress)
+            first = next((s for s in plain[2] if s[:2] == (function.__code__, lasti)), None)
+            if first is None or first[2] != bound:
+                continue  # this way through reaches the site with other locals bound
+            assert zoo.run(made, how, suppress)[:2] == plain[:2], (lasti, how, suppress)
+            compared += 1
+    assert compared >= (2 if function.__name__ == "comprehension" and sys.version_info < (3, 12) else 3) or not sites
+
+
+@pytest.mark.parametrize("function", zoo.ZOO, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("how", [None, 1, "late"], ids=str)
+def test_first_statement(function, how):
+    """Everything is in the resume function."""
+    code = function.__code__
+    first = next(i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")
+    after = next(i.offset for i in dis.get_instructions(code) if i.offset > first and i.opname != "CACHE")
+    emitter = Emitter(code)
+    run_natively(emitter, after, [], frozenset(code.co_varnames[: code.co_argcount]) - frozenset(code.co_cellvars))
+    made = types.FunctionType(emitter.finish(), function.__globals__, code.co_name, None, function.__closure__)
+    assert zoo.run(made, how, False)[:2] == zoo.run(function, how, False)[:2]
+
+
+def at(code, opname, nth=0, prefix=False):
+    match = (lambda n: n.startswith(opname)) if prefix else (lambda n: n == opname)
+    return [i.offset for i in dis.get_instructions(code) if match(i.opname)][nth]
+
+
+def branch(x):
+    if x:
+        return ("true", x)
+    y = 1
+    return ("false", x, y)
+
+
+def identity_test(x):
+    return "none" if x is None else x
+
+
+def loop(xs):
+    total = 0
+    for x in xs:
+        total += x
+    return total, xs
+
+
+def method(x):
+    return x.upper() + x.lower()
+
+
+@pytest.mark.parametrize(
+    ("function", "opname", "bound", "arguments"),
+    [
+        (branch, "POP_JUMP", {"x"}, [0, 1, [], [2]]),
+        (identity_test, "POP_JUMP", {"x"}, [None, 3]),
+        (loop, "FOR_ITER", {"xs", "total"}, [[], [1], [1, 2, 3], (4, 5)]),
+        (loop, "GET_ITER", {"xs", "total"}, [[], [1, 2]]),
+        (method, "LOAD_METHOD" if sys.version_info < (3, 12) else "LOAD_ATTR", {"x"}, ["aB"]),
+        (method, "BINARY_OP", {"x"}, ["aB"]),
+    ],
+)
+def test_other_instructions(function, opname, bound, arguments):
+    made = split(function, at(function.__code__, opname, prefix=opname == "POP_JUMP"), bound)
+    for argument in arguments:
+        assert made(argument) == function(argument)
+
+
+def test_resume_code_is_shared_and_freed():
+    namespace = {}
+    exec("def f(x):\n    y = x + 1\n    return y * 2\n", namespace)
+    f = namespace.pop("f")
+    code = f.__code__
+    point = ResumePoint(at(code, "BINARY_OP", 1), (True, True), frozenset({"x", "y"}))
+    made = resume_code(code, point)
+    assert resume_code(code, point) is made
+    assert is_resume_code(made) and not is_resume_code(code) and origin_of(made) is code
+    assert types.FunctionType(made, {})(3, 5, 0, 0) == 15
+    alive = weakref.ref(code), weakref.ref(made)
+    del f, code, made
+    gc.collect()
+    assert [r() for r in alive] == [None, None]
+
+
+def test_resume_of_resume_comes_from_the_user_code():
+    code = loop.__code__
+    point = ResumePoint(at(code, "FOR_ITER"), (True,), frozenset({"xs", "total"}))
+    made = resume_code(code, point)
+    inner = [i.offset for i in dis.get_instructions(made) if i.opname == "FOR_ITER"][0]
+    again = resume_code(made, ResumePoint(inner, (True,), frozenset({"xs", "total"})))
+    assert again is made
+
+
+def test_tail_does_not_grow_the_stack():
+    depth = []
+
+    def countdown(n):
+        depth.append(len(sys._current_frames()) and sys._getframe(1))
+        return _core.tail(countdown, n - 1) if n else "done"
+
+    assert _core.call_resume(countdown, 5000) == "done"
+    assert len(set(map(id, depth))) == 1
+
+
+def callee(a, b):
+    c = a * 10
+    d = zoo.ext(c, b)
+    return d + c
+
+
+def caller(x):
+    with zoo.CM("caller"):
+        y = callee(x, 2) + 1
+    return y, x
+
+
+@pytest.mark.parametrize("how", [None, 1], ids=str)
+def test_break_in_callee(how):
+    """The callee was inlined up to its call of ext; both frames go on behind it."""
+    code, inner = caller.__code__, callee.__code__
+    emitter = Emitter(code)
+    offset = call_offset(code, [i.offset for i in dis.get_instructions(code) if i.argval == "y"][0])
+    offset = [i.offset for i in dis.get_instructions(code) if i.opname == "CALL"][1]
+    broken = [i.offset for i in dis.get_instructions(inner) if i.opname == "CALL"][0]
+    # the frame of caller inside its with: the exit function is on the stack
+    emitter.prepare_call(lambda: emitter.load_const(zoo.CM))
+    emitter.load_const("caller")
+    emitter.call(1)
+    manager = emitter.new_temp()
+    emitter.store_temp(manager)
+    emitter.load_temp(manager)
+    emitter.load_attr("__exit__")
+    emitter.prepare_call(lambda: (emitter.load_temp(manager), emitter.load_attr("__enter__")))
+    emitter.call(0)
+    emitter.pop()
+    stack = (*SLOTS, True, True) if SLOTS[1] is True else (*SLOTS, True, True)
+    point = ResumePoint(broken, stack, frozenset({"a", "b", "c"}))
+    order = point.order(inner)
+
+    def load_values():
+        emitter.load_const(zoo.ext)
+        values = {"a": lambda: emitter.load_argument("x"), "b": lambda: emitter.load_const(2)}
+        ten = lambda: (emitter.load_argument("x"), emitter.load_const(10), emitter.emit("BINARY_OP", 5, -1))  # noqa: E731
+        ten()
+        values["b"]()
+        for name in order:
+            values.get(name, ten)()
+
+    push_resume_call(emitter, inner, point, None, None, load_values)
+    continue_with_call(emitter, offset, [True], {"x"}, 1 + point.parameters(inner))
+    made = types.FunctionType(emitter.finish(), globals())
+    assert outcome(made, how) == outcome(caller, how)
+
+
+def outcome(function, how):
+    zoo.mode = how
+    zoo.log.clear()
+    zoo.calls[0] = 0
+    try:
+        return function(4), list(zoo.log)
+    except KeyError as e:
+        return str(e), list(zoo.log)
+
+
+def test_pending_call():
+    """A middle frame of three: its resume function makes the innermost frame's call in place of its own."""
+    code = callee.__code__
+    offset = [i.offset for i in dis.get_instructions(code) if i.opname == "CALL"][0]
+    point = ResumePoint(offset, (), frozenset({"a", "b", "c"}), pending=2)
+    made = types.FunctionType(resume_code(code, point), globals())
+    assert made(*[{"a": 1, "b": 2, "c": 30}[n] for n in point.order(code)], lambda x, y: x * y, 5, 6) == 60
+    call = [i.offset for i in dis.get_instructions(made) if i.opname == "CALL"][0]
+    emitter = Emitter(made.__code__)
+    for name in made.__code__.co_varnames[:6]:
+        emitter.load_local(name)
+    for _ in range(6):
+        emitter.pop()
+    emitter.prepare_call(lambda: emitter.load_const(max))
+    emitter.load_const(7)
+    emitter.load_const(8)
+    stack = (*SLOTS, True, True)
+    run_natively(emitter, call, stack, {"a", "b", "c"})
+    again = types.FunctionType(emitter.finish(), globals())
+    assert _core.call_resume(again, 1, 2, 30, None, None, None) == 38
+    assert push_resume_function is not None
