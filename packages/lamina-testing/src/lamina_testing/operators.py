@@ -1,0 +1,221 @@
+"""Checks of one operator against its samples: what every operator of the registry must satisfy.
+
+- ``check_meta``: the inferred spec is the reference's shape and dtype;
+- ``check_decomposition``: strict primitives, run by the interpreter, give the reference's values;
+- ``check_gradient``: the derivative agrees with central differences in float64, along random directions;
+- ``check_error``: an error sample raises its error while inferring;
+- ``check_scatter``: writing through a view is NumPy's in-place write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lamina_fx import Graph, GraphBuilder, Interpreter, Node, TensorSpec
+from lamina_prims import Operator, decompose, operator
+from lamina_prims.arrays import array_dtype, spec_of
+from lamina_prims.samples import ErrorSample, Sample
+
+from .compare import assert_same, flat_results
+from .reverse import vjp
+
+__all__ = [
+    "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "errors_of", "graph_of_call",
+    "samples_of",
+]  # fmt: skip
+
+
+def samples_of(op: Operator, seed: int = 0) -> Iterator[Sample]:
+    """The operator's samples, the same for equal seeds."""
+    if op.samples is None:
+        return iter(())
+    return iter(op.samples(np.random.default_rng(seed)))
+
+
+def errors_of(op: Operator) -> list[ErrorSample]:
+    """The operator's error samples."""
+    return list(op.errors() if callable(op.errors) else op.errors)
+
+
+def specs(value: Any) -> Any:
+    """Arrays replaced by their specs in nested arguments."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(specs(v) for v in value)
+    if isinstance(value, dict):
+        return {k: specs(v) for k, v in value.items()}
+    return spec_of(value) if isinstance(value, np.ndarray) else value
+
+
+def check_meta(op: Operator, sample: Sample) -> None:
+    """The inferred spec has the shape and dtype of the result on arrays."""
+    inferred = op.infer(specs(sample.args), specs(sample.kwargs))
+    result = op(*sample.args, **sample.kwargs)
+    _compare_specs(inferred, result, op.id)
+
+
+def _compare_specs(inferred: Any, result: Any, where: str) -> None:
+    if isinstance(result, (tuple, list)):
+        assert isinstance(inferred, (tuple, list)), f"{where}: {inferred} for {len(result)} results"
+        assert len(inferred) == len(result), f"{where}: {len(inferred)} specs for {len(result)} results"
+        for k, (a, b) in enumerate(zip(inferred, result, strict=True)):
+            _compare_specs(a, b, f"{where}[{k}]")
+    elif isinstance(inferred, TensorSpec):
+        assert tuple(inferred.shape) == result.shape, f"{where}: inferred {inferred}, got shape {result.shape}"
+        have = array_dtype(result.dtype)
+        assert inferred.dtype is have, f"{where}: inferred {inferred.dtype}, got {have}"
+
+
+def graph_of_call(op: Operator, args: Any, kwargs: Any) -> tuple[Graph, list[Any]]:
+    """A graph that calls ``op`` once, with a placeholder for each array among the arguments; and those arrays."""
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    inputs: list[Any] = []
+
+    def lift(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(lift(v) for v in value)
+        if isinstance(value, dict):
+            return {k: lift(v) for k, v in value.items()}
+        if isinstance(value, np.ndarray):
+            inputs.append(value)
+            return builder.proxy(graph.placeholder(f"x{len(inputs)}", spec=spec_of(value)))
+        return value
+
+    result = builder.call(op, lift(args), lift(kwargs))
+    graph.output(_nodes(result))
+    return graph, inputs
+
+
+def _nodes(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_nodes(v) for v in value)
+    return value.node if hasattr(value, "node") else value
+
+
+def check_decomposition(op: Operator, sample: Sample) -> Graph:
+    """Decomposed to strict primitives, the call gives the same values. Returns the decomposed graph."""
+    expected = op(*sample.args, **sample.kwargs)
+    graph, inputs = graph_of_call(op, sample.args, sample.kwargs)
+    lowered = decompose(graph, level="prims")
+    for node in lowered.nodes:
+        if node.op == "call_function" and node.target != "getitem":
+            assert operator(node.target).is_primitive, f"{op.id}: {node.target} is left, which is no primitive"
+            _strict(node)
+    result = Interpreter(lowered, operator).run(*inputs)
+    assert_same(result, expected, op.id)
+    return lowered
+
+
+def _strict(node: Node) -> None:
+    op = operator(node.target)
+    if op.elementwise is None:
+        return
+    tensors = [a.spec for a in node.args if isinstance(a, Node)]
+    assert len({(t.shape, t.dtype) for t in tensors}) <= 1, f"{node.target} is not strict: {tensors}"
+
+
+def check_gradient(op: Operator, sample: Sample, seed: int = 0, step: float = 1e-6) -> bool:
+    """The derivative against central differences. False when there is nothing to check."""
+    args, kwargs = _double(sample.args), _double(sample.kwargs)
+    graph, inputs = graph_of_call(op, args, kwargs)
+    moving = [k for k, x in enumerate(inputs) if x.dtype.kind in "fc" and x.size]
+    if not sample.gradient or not moving or not all(np.isfinite(inputs[k]).all() for k in moving):
+        return False
+    rng = np.random.default_rng(seed)
+    results = [r for r in flat_results(op(*args, **kwargs)) if r.dtype.kind in "fc"]
+    if not results or not all(np.isfinite(r).all() for r in results):
+        return False
+    weights = [_noise(rng, r) for r in results]
+    core = decompose(graph, level="core")
+    _, gradients = vjp(core, inputs, lambda result: _weigh(result, weights))
+    # without a single gradient the operator is constant as far as its rules say: then the differences must be 0 too
+    directions = [_direction(rng, x, sample.symmetric) if k in moving else None for k, x in enumerate(inputs)]
+
+    def loss(scale: float) -> float:
+        moved = [x if d is None else x + scale * d for x, d in zip(inputs, directions, strict=True)]
+        out = [r for r in flat_results(Interpreter(graph, operator).run(*moved)) if r.dtype.kind in "fc"]
+        return sum(_inner(w, r) for w, r in zip(weights, out, strict=True))
+
+    expected = (loss(step) - loss(-step)) / (2 * step)
+    pairs = zip(gradients, directions, strict=True)
+    got = sum(_inner(g, d) for g, d in pairs if g is not None and d is not None)
+    scale = max(1.0, abs(expected), sum(float(np.abs(w).sum()) for w in weights) * 0.1)
+    assert abs(got - expected) <= 1e-5 * scale, f"{op.id}: derivative {got}, central difference {expected}"
+    return True
+
+
+def _double(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_double(v) for v in value)
+    if isinstance(value, dict):
+        return {k: _double(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        kind = array_dtype(value.dtype).kind
+        return (
+            value.astype({"float": np.float64, "complex": np.complex128}[kind])
+            if kind in ("float", "complex")
+            else value
+        )
+    return value
+
+
+def _noise(rng: np.random.Generator, like: Any) -> Any:
+    value = rng.standard_normal(like.shape)
+    return value + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else value
+
+
+def _direction(rng: np.random.Generator, x: Any, symmetric: bool) -> Any:
+    value = _noise(rng, x)
+    return (value + np.swapaxes(value, -1, -2).conj()) / 2 if symmetric and x.ndim >= 2 else value
+
+
+def _inner(a: Any, b: Any) -> float:
+    return float(np.real(np.vdot(a, b)))
+
+
+def _weigh(result: Any, weights: list[Any]) -> Any:
+    left = iter(weights)
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [walk(v) for v in value]
+        return next(left) if value.dtype.kind in "fc" else None
+
+    return walk(result)
+
+
+def check_error(op: Operator, sample: ErrorSample) -> None:
+    """The call raises the error with its message while inferring."""
+    try:
+        op.infer(specs(sample.args), specs(sample.kwargs))
+    except sample.error as raised:
+        assert re.search(sample.match, str(raised)), f"{op.id}: {sample.match!r} is not in the message {str(raised)!r}"
+        return
+    raise AssertionError(f"{op.id} did not raise {sample.error.__name__} ({sample.match})")
+
+
+def check_scatter(op: Operator, sample: Sample) -> bool:
+    """``scatter_rule`` does what NumPy does when the view is written in place. False when it is no view in NumPy."""
+    if op.scatter_rule is None or not isinstance(sample.args[0], np.ndarray):
+        return False
+    base = sample.args[0].copy()
+    base = np.arange(base.size).reshape(base.shape).astype(base.dtype)
+    rest, kwargs = sample.args[1:], sample.kwargs
+    view = op(base, *rest, **kwargs)
+    if not isinstance(view, np.ndarray) or not np.shares_memory(view, base) or _overlaps(view):
+        return False
+    before = base.copy()
+    value = (np.arange(view.size).reshape(view.shape) + 100).astype(base.dtype)
+    changed = op.scatter_rule(before, value, *rest, **kwargs)
+    view.flags.writeable = True
+    view[...] = value
+    np.testing.assert_array_equal(changed, base, err_msg=op.id)
+    return True
+
+
+def _overlaps(view: Any) -> bool:
+    return any(s == 0 and n > 1 for s, n in zip(view.strides, view.shape, strict=True))
