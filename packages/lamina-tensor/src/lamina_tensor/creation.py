@@ -40,6 +40,8 @@ def tensor(
         made = wrap(_array(data, dtype, copy=True))
     made = _placed(made, device)
     if requires_grad:
+        if made.dtype.kind not in ("float", "complex"):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made.requires_grad_()
     return made
 

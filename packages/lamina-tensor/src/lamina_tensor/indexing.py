@@ -41,7 +41,7 @@ def getitem(tensor: Any, index: Any) -> Any:
     view = replay(tensor, steps)
     if not tensors:
         return view if steps else operator("reshape")(view, view._sizes)  # x[...] is a view, not x
-    return operator("index")(view, tensors)
+    return operator("index")(view, _positions(tensors))
 
 
 def setitem(tensor: Any, index: Any, value: Any) -> None:
@@ -65,9 +65,23 @@ def setitem(tensor: Any, index: Any, value: Any) -> None:
     if not isinstance(value, TensorBase):
         value = _constant(view, value)
     if tensors:
-        call_inplace(operator("index_put"), view, (tensors, value), {})
+        call_inplace(operator("index_put"), view, (_positions(tensors), value), {})
     else:
         copy_into(view, _drop_ones(value, view))
+
+
+def _positions(tensors: list[Any]) -> list[Any]:
+    """Boolean masks replaced by the positions of their true elements, one index for each dimension of the mask."""
+    indices: list[Any] = []
+    for item in tensors:
+        if item is None or item.dtype.kind != "bool":
+            indices.append(item)
+        elif item._array is not None:
+            indices.extend(wrap(where) for where in np.nonzero(item._array))
+        else:
+            where = operator("nonzero")(item)
+            indices.extend(operator("select")(where, 1, dim) for dim in range(item.ndim))
+    return indices
 
 
 def _scalar(value: Any) -> bool:
@@ -196,7 +210,7 @@ def _parse(tensor: Any, items: tuple[Any, ...]) -> tuple[list[ViewStep], list[An
             steps.append((operator("select"), (dim, _checked(item, source, sizes[source])), {}, None))
             source += 1
         else:
-            item = _index_tensor(item, tensor)
+            item = _index_tensor(item)
             if item.dtype.kind == "bool" and item.ndim == 0:
                 steps.append((operator("unsqueeze"), (dim,), {}, None))
                 item = operator("reshape")(item, (1,))
@@ -205,7 +219,7 @@ def _parse(tensor: Any, items: tuple[Any, ...]) -> tuple[list[ViewStep], list[An
                 continue
             width = item.ndim if item.dtype.kind == "bool" else 1
             tensors.append(item)
-            if width > 1:
+            if item.dtype.kind == "bool":
                 _check_mask(item, sizes, source)
             dim, source = dim + width, source + width
     return steps, tensors if any(t is not None for t in tensors) else None
@@ -254,12 +268,14 @@ def _bound(value: Any) -> Any:
     return int(value.item()) if isinstance(value, TensorBase) else value.__index__()
 
 
-def _index_tensor(item: Any, like: Any) -> Any:
+def _index_tensor(item: Any) -> Any:
     if isinstance(item, TensorBase):
         found = item
     elif isinstance(item, (bool, list, tuple, np.ndarray, range)):
         array = np.asarray(item if not isinstance(item, (list, tuple)) else [_plain_item(i) for i in item])
         found = wrap(array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array)
+    elif isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
     else:
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
@@ -267,7 +283,6 @@ def _index_tensor(item: Any, like: Any) -> Any:
         )
     if found.dtype.kind not in ("int", "bool"):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    del like
     return found
 
 

@@ -25,6 +25,8 @@ _INPLACE_DUNDERS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
 )  # fmt: skip
 
+_PROPERTIES = frozenset(("T", "H", "mT", "mH", "real", "imag"))
+
 
 def operator_of(callable_: Any) -> str | None:
     """The id of the operator that a function, method or in-place method of this package stands for, or None.
@@ -107,7 +109,9 @@ def install_methods(cls: type[TensorBase]) -> None:
         if not spelling.startswith("Tensor."):
             continue
         name = spelling[7:]
-        if name not in written:
+        if name in _PROPERTIES:
+            setattr(cls, name, _property(spelling))
+        elif name not in written:
             setattr(cls, name, function(spelling))
         if not name.startswith("__") and any(op.in_place for op in overloads):
             target = f"{name}_"
@@ -123,6 +127,18 @@ def install_methods(cls: type[TensorBase]) -> None:
             dunder = _inplace_dunder(method, f"__i{word}__")
             setattr(cls, f"__i{word}__", dunder)
             _OPERATOR_OF[dunder] = f"{overloads[0].id}_"
+
+
+def _property(spelling: str) -> property:
+    call = function(spelling)
+
+    def get(self: Any) -> Any:
+        return call(self)
+
+    get.__doc__ = call.__doc__
+    made = property(get)
+    _OPERATOR_OF[made] = _OPERATOR_OF[call]
+    return made
 
 
 def namespace_names(prefix: str = "") -> list[str]:

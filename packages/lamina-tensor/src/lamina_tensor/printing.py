@@ -60,7 +60,7 @@ class _Formatter:
     def __init__(self, shown: np.ndarray[Any, Any]) -> None:
         self.kind = shown.dtype.kind
         self.width = 1
-        self.scientific = self.whole = False
+        self.scientific, self.whole = False, True
         flat = shown.reshape(-1)
         if self.kind in "biu":
             self.width = max([len(str(v)) for v in flat.tolist()], default=1)
@@ -73,11 +73,10 @@ class _Formatter:
             self.scientific = wide if self.whole else wide or smallest < 1.0e-4
         if _options.sci_mode is not None:
             self.scientific = _options.sci_mode
-        finite = values.size > 0
-        self.whole = self.whole and finite
-        texts = [self._number(float(v)) for v in flat[(flat != 0) & np.isfinite(flat)].tolist()] if finite else []
-        if self.whole and not self.scientific and not np.all(np.isfinite(flat)):
-            texts = [*texts, *[self._number(float(v)) for v in flat[~np.isfinite(flat)].tolist()]]
+        counted = flat[(flat != 0) & np.isfinite(flat)]
+        if self.whole and values.size:  # only then do infinities and nan count for the width, as in PyTorch
+            counted = flat
+        texts = [self._number(float(v)) for v in counted.tolist()]
         self.width = max([len(t) for t in texts], default=1)
 
     def _number(self, value: float) -> str:

@@ -1,23 +1,23 @@
 """Random numbers: generators, and the functions that draw from them.
 
-A generator's state is a tensor ``[seed, offset]`` of int64. Drawing is an operator that reads the state; then the offset
-is advanced in place by the counters used. Both are ordinary tensor operations, so a compiled program draws the same
+A generator's state is a tensor ``[seed, offset]`` of int64. Drawing is an operator that reads the state; then the
+offset is advanced in place by the counters used. Both are ordinary tensor operations, so a compiled program draws the same
 numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32-10.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
 from lamina_fx import DType, int64
 from lamina_prims import operator
+from lamina_prims.promotion import get_default_dtype
 
 from . import creation
 from .autograd.grad_mode import no_grad
-from .size import shape_of
-from .tensor import Tensor, get_default_dtype
+from .namespace import root
+from .tensor import Tensor
 
 __all__ = [
     "Generator",
@@ -117,25 +117,31 @@ def set_rng_state(new_state: Tensor) -> None:
 _uniform = operator("random_uniform")
 _normal = operator("random_normal")
 _randint = operator("random_randint")
-_bernoulli = operator("random_bernoulli")
-_dropout = operator("dropout_with_state")
-_randperm = operator("random_permutation")
-_multinomial = operator("random_multinomial")
+_permutation = operator("random_permutation")
 _exponential = operator("random_exponential")
+_bernoulli = operator("bernoulli_with_state")
+_multinomial = operator("multinomial_with_state")
+_dropout = operator("dropout_with_state")
+_feature_dropout = operator("feature_dropout_with_state")
+_alpha_dropout = operator("alpha_dropout_with_state")
+_mask = operator("dropout_mask")
+_attention = operator("scaled_dot_product_attention")
 
 
-def _draw(op: Any, counters: Any, generator: Generator | None, *args: Any, **kwargs: Any) -> Tensor:
-    """Call ``op(state, ...)``, then advance the generator."""
-    source = default_generator if generator is None else generator
-    result = op(source._state, *args, **kwargs)
+def _advance(counters: Any, generator: Generator | None) -> None:
     with no_grad():
-        source.advance(counters)
-    return result
+        (default_generator if generator is None else generator).advance(counters)
 
 
-def _words(shape: Any) -> Any:
-    """Counters for one 32-bit word an element."""
-    return (math.prod(shape) + 3) // 4
+def _state(generator: Generator | None) -> Tensor:
+    return (default_generator if generator is None else generator)._state
+
+
+def _sizes(size: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``rand(2, 3)`` and ``rand((2, 3))`` alike."""
+    if len(size) == 1 and isinstance(size[0], tuple | list):
+        return tuple(size[0])
+    return size
 
 
 def rand(
@@ -146,8 +152,9 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform in [0, 1)."""
-    shape = shape_of(size)
-    made = _draw(_uniform, _words(shape), generator, shape, dtype or get_default_dtype())
+    shape, dtype = _sizes(size), dtype or get_default_dtype()
+    made = _uniform(_state(generator), shape, dtype)
+    _advance(_uniform.counters(shape, dtype), generator)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -159,8 +166,9 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal with mean 0 and variance 1."""
-    shape = shape_of(size)
-    made = _draw(_normal, 2 * _words(shape), generator, shape, dtype or get_default_dtype())
+    shape, dtype = _sizes(size), dtype or get_default_dtype()
+    made = _normal(_state(generator), shape, dtype)
+    _advance(_normal.counters(shape, dtype), generator)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -172,29 +180,32 @@ def randint(
     generator: Generator | None = None,
     dtype: DType = int64,
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Integers in [low, high). Also ``randint(high, size)``."""
     if size is None:
         low, high, size = 0, low, high
-    if high <= low:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    shape = shape_of((size,))
-    return _draw(_randint, 2 * _words(shape), generator, low, high, shape, dtype)
+    shape = _sizes((size,))
+    made = _randint(_state(generator), low, high, shape, dtype)
+    _advance(_randint.counters(low, high, shape, dtype), generator)
+    return made.requires_grad_() if requires_grad else made
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: DType = int64, device: Any = None) -> Tensor:
     """A random order of 0 .. n-1."""
-    return _draw(_randperm, 2 * _words((n,)), generator, n, dtype)
+    made = _permutation(_state(generator), n, dtype)
+    _advance(_permutation.counters(n, dtype), generator)
+    return made
 
 
 def rand_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
     """Uniform, in the shape of ``input``."""
-    return rand(input.shape, dtype=dtype or input.dtype, generator=generator)
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, generator=generator)
 
 
 def randn_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
     """Normal, in the shape of ``input``."""
-    return randn(input.shape, dtype=dtype or input.dtype, generator=generator)
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, generator=generator)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None) -> Tensor:
@@ -206,47 +217,68 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: DTy
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with probability ``input``, else 0, in the same dtype."""
-    return _draw(_bernoulli, _words(input.shape), generator, input)
+    made = _bernoulli(input, _state(generator))
+    _advance(_bernoulli.counters(input), generator)
+    return made
 
 
 def normal(
-    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
 ) -> Tensor:
     """Normal with these means and deviations (numbers with ``size``, or tensors)."""
     if size is None:
         like = mean if isinstance(mean, Tensor) else std
         size, dtype = like.shape, dtype or like.dtype
-    return randn(size, generator=generator, dtype=dtype) * std + mean
+    return randn(tuple(size), generator=generator, dtype=dtype) * std + mean
 
 
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the rows of ``input``. (m,) or (n, m) -> (..., num_samples)."""
-    rows = 1 if input.ndim == 1 else input.shape[0]
-    draws = rows * (num_samples if replacement else input.shape[-1])
-    return _draw(_multinomial, _words((draws,)), generator, input, num_samples, replacement)
+    made = _multinomial(input, num_samples, replacement, _state(generator))
+    _advance(_multinomial.counters(input, num_samples, replacement), generator)
+    return made
+
+
+# -- what nn.functional needs --------------------------------------------------------------------------
 
 
 def dropout(input: Tensor, p: float) -> Tensor:
     """Zero elements with probability ``p``, scale the others by 1 / (1 - p)."""
-    return _draw(_dropout, _words(input.shape), None, input, p)
+    made = _dropout(input, p, default_generator._state)
+    _advance(_dropout.counters(input, p), None)
+    return made
+
+
+def feature_dropout(input: Tensor, p: float, unbatched: int) -> Tensor:
+    """Zero whole channels (dimension 1, or 0 when the rank is ``unbatched``)."""
+    made = _feature_dropout(input, p, default_generator._state, unbatched)
+    _advance(_feature_dropout.counters(input, p, unbatched), None)
+    return made
+
+
+def alpha_dropout(input: Tensor, p: float) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1 after SELU."""
+    made = _alpha_dropout(input, p, default_generator._state)
+    _advance(_alpha_dropout.counters(input, p), None)
+    return made
 
 
 def attention_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Any, p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Tensor:
-    """Attention whose weights are dropped with probability ``p``, written out."""
-    if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
-    scores = query @ key.transpose(-2, -1) * (1.0 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    if is_causal:
-        allowed = creation.ones((query.shape[-2], key.shape[-2]), dtype=query.dtype).tril() != 0
-        scores = scores.masked_fill(allowed.logical_not(), float("-inf"))
-    if mask is not None:
-        scores = scores.masked_fill(mask.logical_not(), float("-inf")) if mask.dtype.kind == "bool" else scores + mask
-    return dropout(scores.softmax(-1), p) @ value
+    """Attention whose weights are dropped with probability ``p``."""
+    made = _attention(
+        query, key, value, mask, p, is_causal, scale=scale, enable_gqa=enable_gqa, state=default_generator._state
+    )
+    _advance(_mask.counters((*query.shape[:-1], key.shape[-2]), p), None)
+    return made
 
 
 # -- in place (methods of Tensor) -----------------------------------------------------------------------
@@ -254,17 +286,17 @@ def attention_dropout(
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
-    return tensor.copy_(rand(tensor.shape, generator=generator, dtype=tensor.dtype).mul_(b - a).add_(a))
+    return tensor.copy_(rand(tuple(tensor.shape), generator=generator, dtype=tensor.dtype).mul_(b - a).add_(a))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
-    return tensor.copy_(randn(tensor.shape, generator=generator, dtype=tensor.dtype).mul_(std).add_(mean))
+    return tensor.copy_(randn(tuple(tensor.shape), generator=generator, dtype=tensor.dtype).mul_(std).add_(mean))
 
 
 def bernoulli_(tensor: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 (probability p) and 0."""
-    chances = p if isinstance(p, Tensor) else creation.full(tensor.shape, p)
+    chances = p if isinstance(p, Tensor) else root.full(tensor.shape, p)
     return tensor.copy_(bernoulli(chances.expand(tensor.shape), generator=generator))
 
 
@@ -280,5 +312,6 @@ def random_(tensor: Tensor, low: int = 0, high: int | None = None, *, generator:
 
 def exponential_(tensor: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers."""
-    made = _draw(_exponential, _words(tensor.shape), generator, tuple(tensor.shape), lambd, tensor.dtype)
-    return tensor.copy_(made)
+    made = _exponential(_state(generator), tuple(tensor.shape), tensor.dtype)
+    _advance(_exponential.counters(tuple(tensor.shape), tensor.dtype), generator)
+    return tensor.copy_(made / lambd)

@@ -1,6 +1,6 @@
 """Save and load without pickle: one safetensors file that also holds the structure around the tensors.
 
-Nested dicts, lists, tuples, numbers, strings, None and tensors are kept; tensors that share memory are stored once each.
+Nested dicts, lists, tuples, numbers, strings, None and tensors are kept; each tensor is stored by itself.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lamina_fx import DType, dtype_of
-from lamina_prims.arrays import array_dtype, numpy_dtype
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+
+from lamina_fx import DType, dtype_of
+from lamina_prims.arrays import array_dtype, numpy_dtype
 
 from . import creation
 from .tensor import Tensor
@@ -81,7 +82,9 @@ def _pack(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [_pack(v, arrays, f"{path}.{k}".lstrip(".")) for k, v in enumerate(value)]}
-    raise TypeError(f"save: cannot store a {type(value).__name__} (at {path or 'the top'}); store its state_dict instead")
+    raise TypeError(
+        f"save: cannot store a {type(value).__name__} (at {path or 'the top'}); store its state_dict instead"
+    )
 
 
 def _pack_key(key: Any, path: str) -> Any:

@@ -281,6 +281,14 @@ class Tensor(TensorBase, Conversion):
         """Set all elements to zero; returns the tensor."""
         return copy_into(self, 0)
 
+    def new_tensor(
+        self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    ) -> Any:
+        """A tensor of ``data`` with this tensor's dtype unless another is given."""
+        from .creation import tensor
+
+        return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
     # -- copies ----------------------------------------------------------------------------------------
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

@@ -34,7 +34,8 @@ from .transformer import TransformerDecoder, TransformerDecoderLayer, Transforme
 __all__ = [
     *activation.__all__, *loss.__all__, *pooling.__all__, *_shape_all,
     "AlphaDropout", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Buffer", "Conv1d", "Conv2d", "Conv3d",
-    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d",
+    "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity", "Dropout", "Dropout1d",
+    "Dropout2d",
     "Dropout3d", "Embedding", "EmbeddingBag", "GRU", "GRUCell", "GroupNorm", "Identity", "InstanceNorm1d",
     "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LSTMCell", "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "RNN", "RNNCell",

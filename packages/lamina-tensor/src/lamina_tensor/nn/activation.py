@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module
@@ -84,7 +84,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = Parameter(creation.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(root.full((num_parameters,), init, device=device, dtype=dtype))
 
     def forward(self, input: Tensor) -> Tensor:
         """(*) -> (*)."""

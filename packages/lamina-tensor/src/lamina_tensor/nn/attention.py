@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -46,7 +46,7 @@ class MultiheadAttention(Module):
         self._same = self.kdim == embed_dim and self.vdim == embed_dim
 
         def matrix(*shape: int) -> Parameter:
-            return Parameter(creation.empty(shape, device=device, dtype=dtype))
+            return Parameter(root.empty(shape, device=device, dtype=dtype))
 
         if self._same:
             self.in_proj_weight = matrix(3 * embed_dim, embed_dim)
@@ -125,7 +125,7 @@ class MultiheadAttention(Module):
             mask = _additive(attn_mask, q)
             masks.append(mask.unflatten(0, (-1, self.num_heads)) if mask.ndim == 3 else mask)
         elif causal:
-            ones = creation.ones((q.shape[-2], k.shape[-2]), dtype=q.dtype)
+            ones = root.ones((q.shape[-2], k.shape[-2]), dtype=q.dtype)
             masks.append(_additive(ones.triu(1) != 0, q))
         if key_padding_mask is not None:
             mask = _additive(key_padding_mask, q)
@@ -138,4 +138,4 @@ class MultiheadAttention(Module):
 def _additive(mask: Tensor, like: Tensor) -> Tensor:
     if mask.dtype.kind != "bool":
         return mask
-    return creation.zeros(mask.shape, dtype=like.dtype).masked_fill(mask, float("-inf"))
+    return root.zeros(mask.shape, dtype=like.dtype).masked_fill(mask, float("-inf"))

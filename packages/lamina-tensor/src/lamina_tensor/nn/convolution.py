@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -58,9 +58,9 @@ class _Convolution(Module):
         self.padding_mode = padding_mode
         first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
-        self.weight = Parameter(creation.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(root.empty(shape, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(creation.empty(out_channels, device=device, dtype=dtype))
+            self.bias = Parameter(root.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

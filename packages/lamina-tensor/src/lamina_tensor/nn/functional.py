@@ -6,28 +6,29 @@ than one operator: dropout draws from the generator; activations take ``inplace`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
+from lamina_prims import operator
+
 from .. import random
-from ..namespace import function_of, functions_under
+from ..autograd.grad_mode import no_grad
+from ..methods import function, namespace_names
 from ..tensor import Tensor
 
-_PREFIX = "nn.functional."
+_PREFIX = "nn.functional"
 
 
 def __getattr__(name: str) -> Any:
-    try:
-        found = function_of(_PREFIX + name)
-    except AttributeError:
-        raise AttributeError(f"nn.functional has no function {name!r}") from None
+    found = function(f"{_PREFIX}.{name}")
+    if found is None:
+        raise AttributeError(f"nn.functional has no function {name!r}")
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *functions_under(_PREFIX)})
+    return sorted({*globals(), *namespace_names(_PREFIX)})
 
 
 # -- dropout ----------------------------------------------------------------------------------------
@@ -46,28 +47,27 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return input.copy_(result) if inplace else result
 
 
-def _dropout_channels(input: Tensor, p: float, training: bool, inplace: bool, rank: int) -> Tensor:
+def _dropout_channels(input: Tensor, p: float, training: bool, inplace: bool, unbatched: int) -> Tensor:
     _check_probability(p)
     if not training or p == 0:
         return input
-    keep = input.shape[: input.ndim - rank]
-    mask = random.dropout(input.new_ones((*keep, *(1,) * rank)), p)
-    return input.mul_(mask) if inplace else input * mask
+    result = random.feature_dropout(input, p, unbatched)
+    return input.copy_(result) if inplace else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of (N, C, L)."""
-    return _dropout_channels(input, p, training, inplace, 1)
+    """Zero whole channels of (N, C, L) or (C, L)."""
+    return _dropout_channels(input, p, training, inplace, 2)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, H, W)."""
-    return _dropout_channels(input, p, training, inplace, 2)
+    return _dropout_channels(input, p, training, inplace, -1)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of (N, C, D, H, W)."""
-    return _dropout_channels(input, p, training, inplace, 3)
+    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    return _dropout_channels(input, p, training, inplace, 4)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -75,11 +75,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     _check_probability(p)
     if not training or p == 0:
         return input
-    low = -1.7580993408473766
-    keep = 1.0 - p
-    a = 1.0 / math.sqrt(keep * (1.0 + p * low * low)) if keep else 0.0
-    mask = random.bernoulli(input.new_full(input.shape, keep))
-    result = (input * mask + low * (1.0 - mask)) * a - a * low * p
+    result = random.alpha_dropout(input, p)
     return input.copy_(result) if inplace else result
 
 
@@ -107,11 +103,12 @@ def scaled_dot_product_attention(
     return random.attention_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
-def _attention(*args: Any, **kwargs: Any) -> Tensor:
-    return function_of("nn.functional.scaled_dot_product_attention")(*args, **kwargs)
-
+_attention = function("nn.functional.scaled_dot_product_attention")
 
 # -- batch norm ---------------------------------------------------------------------------------------
+
+_batch_norm = function("nn.functional.batch_norm")
+_batch_norm_update = operator("batch_norm_update")
 
 
 def batch_norm(
@@ -125,20 +122,12 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Normalise each channel of (N, C, *); in training the running statistics are updated in place."""
-    if not training:
-        if running_mean is None or running_var is None:
-            raise ValueError("expected running_mean and running_var in evaluation mode")
-        return function_of("nn.functional.batch_norm_inference")(input, running_mean, running_var, weight, bias, eps)
-    count = input.numel() // input.shape[1] if input.shape[1] else 0
-    if type(count) is int and count == 1:
-        raise ValueError(f"expected more than 1 value per channel when training, got input size {tuple(input.shape)}")
-    result, mean, var = function_of("nn.functional.batch_norm_training")(input, weight, bias, eps)
-    if running_mean is not None and running_var is not None:
-        from ..autograd.grad_mode import no_grad
-
-        with no_grad():
-            running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
-            running_var.mul_(1 - momentum).add_(var.detach() * (momentum * count / (count - 1)))
+    if not training or running_mean is None or running_var is None:
+        return _batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    result, mean, variance = _batch_norm_update(input, running_mean, running_var, weight, bias, True, momentum, eps)
+    with no_grad():
+        running_mean.copy_(mean)
+        running_var.copy_(variance)
     return result
 
 
@@ -146,8 +135,10 @@ def batch_norm(
 
 
 def _with_inplace(name: str) -> Callable[..., Tensor]:
+    plain = function(f"{_PREFIX}.{name}")
+
     def activation(input: Tensor, *args: Any, inplace: bool = False, **kwargs: Any) -> Tensor:
-        result = function_of(_PREFIX + name)(input, *args, **kwargs)
+        result = plain(input, *args, **kwargs)
         return input.copy_(result) if inplace else result
 
     activation.__name__ = activation.__qualname__ = name

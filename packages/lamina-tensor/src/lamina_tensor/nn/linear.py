@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -35,9 +35,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(creation.empty((out_features, in_features), device=device, dtype=dtype))
+        self.weight = Parameter(root.empty((out_features, in_features), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(creation.empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(root.empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
@@ -73,9 +73,9 @@ class Bilinear(Module):
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(creation.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(root.empty(shape, device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(creation.empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(root.empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina_fx import int64
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _affine(module: Module, shape: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
-    for name, wanted, make in (("weight", weight, creation.ones), ("bias", bias, creation.zeros)):
+    for name, wanted, make in (("weight", weight, root.ones), ("bias", bias, root.zeros)):
         if wanted:
             module.register_parameter(name, Parameter(make(shape, device=device, dtype=dtype)))
         else:
@@ -87,7 +87,7 @@ class RMSNorm(Module):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         if elementwise_affine:
-            self.weight = Parameter(creation.ones(self.normalized_shape, device=device, dtype=dtype))
+            self.weight = Parameter(root.ones(self.normalized_shape, device=device, dtype=dtype))
         else:
             self.register_parameter("weight", None)
 
@@ -147,13 +147,9 @@ class _WithStatistics(Module):
         self.affine, self.track_running_stats = affine, track_running_stats
         _affine(self, (num_features,), affine, affine, device, dtype)
         tracked = track_running_stats
-        self.register_buffer(
-            "running_mean", creation.zeros(num_features, device=device, dtype=dtype) if tracked else None
-        )
-        self.register_buffer(
-            "running_var", creation.ones(num_features, device=device, dtype=dtype) if tracked else None
-        )
-        self.register_buffer("num_batches_tracked", creation.zeros((), dtype=int64, device=device) if tracked else None)
+        self.register_buffer("running_mean", root.zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", root.ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", root.zeros((), dtype=int64, device=device) if tracked else None)
 
     def reset_running_stats(self) -> None:
         """Mean zero, variance one, no batches seen."""

@@ -14,10 +14,10 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         """A parameter over ``data``'s memory."""
-        from .. import creation
+        from ..namespace import root
 
         if data is None:
-            data = creation.empty(0)
+            data = root.empty(0)
         return Tensor._make_subclass(cls, data.detach(), requires_grad)
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:

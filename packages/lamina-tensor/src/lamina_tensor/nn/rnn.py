@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import creation
-from ..shaping import stack
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -25,10 +24,10 @@ class _Cell(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self._gates * hidden_size
-        self.weight_ih = Parameter(creation.empty((rows, input_size), device=device, dtype=dtype))
-        self.weight_hh = Parameter(creation.empty((rows, hidden_size), device=device, dtype=dtype))
+        self.weight_ih = Parameter(root.empty((rows, input_size), device=device, dtype=dtype))
+        self.weight_hh = Parameter(root.empty((rows, hidden_size), device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
-            made = Parameter(creation.empty(rows, device=device, dtype=dtype)) if bias else None
+            made = Parameter(root.empty(rows, device=device, dtype=dtype)) if bias else None
             self.register_parameter(name, made)
         self.reset_parameters()
 
@@ -40,7 +39,7 @@ class _Cell(Module):
 
     def _zeros(self, input: Tensor) -> Tensor:
         shape = (*input.shape[:-1], self.hidden_size)
-        return creation.zeros(shape, dtype=input.dtype, device=input.device)
+        return root.zeros(shape, dtype=input.dtype, device=input.device)
 
     def extra_repr(self) -> str:
         """Sizes."""
@@ -142,7 +141,7 @@ class _Recurrent(Module):
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 for name, shape in shapes.items():
-                    made = Parameter(creation.empty(shape, device=device, dtype=dtype))
+                    made = Parameter(root.empty(shape, device=device, dtype=dtype))
                     self.register_parameter(f"{name}_l{layer}{suffix}", made)
         bound = 1.0 / math.sqrt(hidden_size) if hidden_size > 0 else 0
         for parameter in self.parameters():
@@ -170,7 +169,7 @@ class _Recurrent(Module):
                 )
                 if direction:
                     outs.reverse()
-                sides.append(stack(outs, 0))
+                sides.append(root.stack(outs, 0))
                 finals.append(final)
             x = sides[0] if len(sides) == 1 else F.cat(sides, -1)
             if self.dropout and layer < self.num_layers - 1:
@@ -179,7 +178,7 @@ class _Recurrent(Module):
 
     def _zeros(self, x: Tensor) -> Tensor:
         shape = (self.num_layers * self.directions, x.shape[1], self.hidden_size)
-        return creation.zeros(shape, dtype=x.dtype, device=x.device)
+        return root.zeros(shape, dtype=x.dtype, device=x.device)
 
     def extra_repr(self) -> str:
         """Sizes."""
@@ -205,7 +204,7 @@ class _OneState(_Recurrent):
             x = x.transpose(0, 1)
         h = self._zeros(x) if hx is None else (hx if batched else hx.unsqueeze(1))
         x, finals = self._layers(x, list(h.unbind(0)))
-        last = stack(finals, 0)
+        last = root.stack(finals, 0)
         if not batched:
             return x.squeeze(1), last.squeeze(1)
         return (x.transpose(0, 1) if self.batch_first else x), last
@@ -256,7 +255,7 @@ class LSTM(_Recurrent):
         else:
             h, c = hx if batched else (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
         x, finals = self._layers(x, list(zip(h.unbind(0), c.unbind(0), strict=True)))
-        last_h, last_c = stack([f[0] for f in finals], 0), stack([f[1] for f in finals], 0)
+        last_h, last_c = root.stack([f[0] for f in finals], 0), root.stack([f[1] for f in finals], 0)
         if not batched:
             return x.squeeze(1), (last_h.squeeze(1), last_c.squeeze(1))
         return (x.transpose(0, 1) if self.batch_first else x), (last_h, last_c)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -25,7 +25,7 @@ class _Table(Module):
                 raise ValueError(f"padding_idx {padding_idx} must be within num_embeddings ({num_embeddings})")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        self.weight = Parameter(creation.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
+        self.weight = Parameter(root.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

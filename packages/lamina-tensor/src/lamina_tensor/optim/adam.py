@@ -6,7 +6,7 @@ from typing import Any
 
 from lamina_fx import float32
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from .optimizer import Optimizer, Parameters, check_range
 
@@ -44,11 +44,11 @@ class Adam(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         if not state:
-            state["step"] = creation.zeros((), dtype=float32)
-            state["exp_avg"] = creation.zeros_like(parameter)
-            state["exp_avg_sq"] = creation.zeros_like(parameter)
+            state["step"] = root.zeros((), dtype=float32)
+            state["exp_avg"] = root.zeros_like(parameter)
+            state["exp_avg_sq"] = root.zeros_like(parameter)
             if group["amsgrad"]:
-                state["max_exp_avg_sq"] = creation.zeros_like(parameter)
+                state["max_exp_avg_sq"] = root.zeros_like(parameter)
         lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
         if group["maximize"]:
             gradient = -gradient

@@ -6,7 +6,7 @@ from typing import Any
 
 from lamina_fx import float32
 
-from .. import creation
+from ..namespace import root
 from ..tensor import Tensor
 from .optimizer import Optimizer, Parameters, check_range
 
@@ -34,11 +34,11 @@ class RMSprop(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         if not state:
-            state["square_avg"] = creation.zeros_like(parameter)
+            state["square_avg"] = root.zeros_like(parameter)
             if group["momentum"] > 0:
-                state["momentum_buffer"] = creation.zeros_like(parameter)
+                state["momentum_buffer"] = root.zeros_like(parameter)
             if group["centered"]:
-                state["grad_avg"] = creation.zeros_like(parameter)
+                state["grad_avg"] = root.zeros_like(parameter)
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         alpha, square = group["alpha"], state["square_avg"]
@@ -73,8 +73,8 @@ class Adagrad(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         if not state:
-            state["step"] = creation.zeros((), dtype=float32)
-            state["sum"] = creation.full_like(parameter, group["initial_accumulator_value"])
+            state["step"] = root.zeros((), dtype=float32)
+            state["sum"] = root.full_like(parameter, group["initial_accumulator_value"])
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         rate = group["lr"] / (1 + state["step"] * group["lr_decay"])
@@ -96,8 +96,8 @@ class Adadelta(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         if not state:
-            state["square_avg"] = creation.zeros_like(parameter)
-            state["acc_delta"] = creation.zeros_like(parameter)
+            state["square_avg"] = root.zeros_like(parameter)
+            state["acc_delta"] = root.zeros_like(parameter)
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         rho, eps = group["rho"], group["eps"]

@@ -51,9 +51,7 @@ class _Checkpoint(Function):
         if current is not None:
             default_generator.set_state(current)
         results = results if isinstance(results, tuple) else (results,)
-        pairs = [
-            (r, c) for r, c in zip(results, cotangents, strict=True) if isinstance(r, Tensor) and r.requires_grad
-        ]
+        pairs = [(r, c) for r, c in zip(results, cotangents, strict=True) if isinstance(r, Tensor) and r.requires_grad]
         backward([r for r, _ in pairs], [c for _, c in pairs])
         return (None, None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
 

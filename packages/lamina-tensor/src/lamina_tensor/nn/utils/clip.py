@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import creation
 from ...autograd.grad_mode import no_grad
-from ...shaping import stack
+from ...namespace import root
 from ...tensor import Tensor
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
@@ -23,10 +23,10 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0) -> Tensor:
     if not given:
         return creation.tensor(0.0)
     if norm_type == float("inf"):
-        return stack([t.detach().abs().max() for t in given]).max()
+        return root.stack([t.detach().abs().max() for t in given]).max()
     if norm_type == 2.0:
-        return stack([(t.detach() * t.detach()).sum() for t in given]).sum().sqrt()
-    return stack([t.detach().abs().pow(norm_type).sum() for t in given]).sum().pow(1.0 / norm_type)
+        return root.stack([(t.detach() * t.detach()).sum() for t in given]).sum().sqrt()
+    return root.stack([t.detach().abs().pow(norm_type).sum() for t in given]).sum().pow(1.0 / norm_type)
 
 
 def clip_grad_norm_(

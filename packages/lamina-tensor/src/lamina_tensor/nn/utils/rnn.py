@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ... import creation
+from ...namespace import root
 from ...tensor import Tensor
 
 __all__ = ["pad_sequence", "unpad_sequence"]
@@ -15,7 +15,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     longest = max(s.shape[0] for s in sequences)
     first = sequences[0]
     shape = (len(sequences), longest, *first.shape[1:])
-    out = creation.full(shape, padding_value, dtype=first.dtype)
+    out = root.full(shape, padding_value, dtype=first.dtype)
     for k, sequence in enumerate(sequences):
         out[k, : sequence.shape[0]] = sequence
     return out if batch_first else out.transpose(0, 1)

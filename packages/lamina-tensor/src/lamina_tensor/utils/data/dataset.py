@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Generic, TypeVar
 
 from ...random import randperm
@@ -97,4 +97,4 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = 
         raise ValueError("sum of input lengths does not equal the length of the input dataset")
     order = randperm(total, generator=generator).tolist()
     starts = [0, *accumulate(counts)]
-    return [Subset(dataset, order[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+    return [Subset(dataset, order[a:b]) for a, b in pairwise(starts)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import creation
-from ...shaping import stack
+from ...namespace import root
 from ...tensor import Tensor
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -24,7 +24,7 @@ def default_collate(batch: list[Any]) -> Any:
     """
     first = batch[0]
     if isinstance(first, Tensor):
-        return stack(batch, 0)
+        return root.stack(batch, 0)
     if isinstance(first, np.ndarray):
         return creation.from_numpy(np.stack(batch))
     if isinstance(first, bool | int | float | np.generic):

@@ -1,0 +1,19 @@
+"""The namespace ``fft``: functions that operators name ``fft.x``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .methods import function, namespace_names
+
+
+def __getattr__(name: str) -> Any:
+    found = function(f"fft.{name}")
+    if found is None:
+        raise AttributeError(f"fft has no function {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *namespace_names("fft")})
