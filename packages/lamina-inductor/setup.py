@@ -8,7 +8,7 @@ import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
-SOURCES = ("module", "program", "inputs", "workspace", "pool")
+SOURCES = ("module", "program", "inputs", "workspace", "pool", "gemm", "convolution")
 
 
 def tensor_abi_folder() -> str:
@@ -26,8 +26,8 @@ setup(
             "lamina_inductor.host._launcher",
             sources=[f"src/lamina_inductor/host/{name}.cpp" for name in SOURCES],
             include_dirs=[tensor_abi_folder(), numpy.get_include()],
-            depends=["src/lamina_inductor/host/launcher.h", "src/lamina_inductor/host/host_abi.h"],
-            extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-missing-field-initializers"],
+            depends=["src/lamina_inductor/host/launcher.h", "src/lamina_inductor/host/host_abi.h", "src/lamina_inductor/host/steps.h"],
+            extra_compile_args=[*"-std=c++17 -O3 -fopenmp-simd -fvisibility=hidden -Wall -Wextra -Wno-missing-field-initializers".split()],
             language="c++",
         )
     ]

@@ -15,6 +15,26 @@
 
 typedef void (*lm_body)(void *context, int64_t begin, int64_t end);
 
+/* Element types of products and convolutions: codes of tensor_abi.h. uint types go as the signed ones of their width. */
+enum { LM_I8 = 5, LM_I16 = 6, LM_I32 = 7, LM_I64 = 8, LM_F16 = 9, LM_BF16 = 10, LM_F32 = 11, LM_F64 = 12, LM_C64 = 13, LM_C128 = 14 };
+
+typedef struct {
+    void *a, *b, *c;
+    int64_t strides[9]; /* of a, b, c: batch, row, column; in elements */
+    int64_t batch, m, n, k, dtype, accumulate;
+    lm_body epilogue; /* over rows, or NULL */
+    void *context;
+} lm_gemm_call;
+
+typedef struct {
+    void *x, *w, *y, *bias; /* bias may be NULL */
+    int64_t bias_stride, dtype, images, channels_in, channels_out, groups, transposed;
+    int64_t in[3], out[3], window[3], stride[3], low[3], dilation[3], input_dilation[3];
+    int64_t x_strides[5], w_strides[5], y_strides[5];
+    lm_body epilogue; /* over n * co, or NULL */
+    void *context;
+} lm_convolution_call;
+
 typedef struct lm_host {
     int64_t version;
     int64_t threads; /* threads a parallel call may use now; 1 means everything is serial */
@@ -23,6 +43,8 @@ typedef struct lm_host {
     void *(*scratch)(int64_t bytes); /* this thread's scratch memory, 64-byte aligned, valid until the next call */
     int (*call)(void *state, int64_t id, void *const *pointers, int64_t count); /* run host call `id` in Python */
     void *state;
+    void (*gemm)(const struct lm_host *host, const lm_gemm_call *call);
+    void (*convolution)(const struct lm_host *host, const lm_convolution_call *call);
     void (*const *blas)(void); /* sgemm, dgemm, cgemm, zgemm of CBLAS; NULL entries where there is none */
 } lm_host;
 
@@ -34,6 +56,8 @@ void *lm_pool_scratch(int64_t bytes);
 int64_t lm_pool_threads(void);
 void lm_pool_set_threads(int64_t threads);
 void lm_pool_install(void);
+void lm_step_gemm(const lm_host *host, const lm_gemm_call *call);
+void lm_step_convolution(const lm_host *host, const lm_convolution_call *call);
 #ifdef __cplusplus
 }
 #endif

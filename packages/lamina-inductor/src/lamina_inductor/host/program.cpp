@@ -193,7 +193,8 @@ int run(Call &call) {
         PyErr_Format(PyExc_MemoryError, "%U: no memory for a workspace of %lld bytes", call.plan.name, (long long)bytes);
         return -2;
     }
-    lm_host host = {LAMINA_HOST_VERSION, lm_pool_threads(), lm_pool_parallel, lm_pool_scratch, host_call, &call, blas_table};
+    lm_host host = {LAMINA_HOST_VERSION, lm_pool_threads(), lm_pool_parallel, lm_pool_scratch, host_call, &call,
+                    lm_step_gemm, lm_step_convolution, blas_table};
     int status;
     if (call.plan.release_gil) {
         PyThreadState *thread = PyEval_SaveThread();

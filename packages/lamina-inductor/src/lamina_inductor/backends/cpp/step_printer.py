@@ -33,33 +33,50 @@ def _epilogue(call: KernelCall | None, shared: dict[str, str]) -> tuple[list[str
     return call_arguments(call), f"{function}, (void *)&call"
 
 
+_UNSIGNED = {"uint8": 5, "uint16": 6, "uint32": 7, "uint64": 8}
+"""Unsigned products are the signed ones of the same width: both wrap."""
+
+
+def _code(operand: Operand) -> int:
+    return _UNSIGNED.get(operand.dtype.name, operand.dtype.code)
+
+
 def print_gemm(step: Gemm, shared: dict[str, str]) -> list[str]:
-    """``lm_gemm`` picks BLAS or own loops, divides blocks among threads and runs the epilogue on finished rows."""
+    """The host picks BLAS or own loops, divides blocks among threads and runs the epilogue on finished rows."""
     lines, epilogue = _epilogue(step.epilogue, shared)
-    kind = memory_type(step.out.dtype)
-    batch, rows, columns = step.out.shape
-    for name, operand in (("a", step.left), ("b", step.right), ("c", step.out)):
-        lines.append(f"const lm_matrix<{kind}> {name} = {{{_pointer(operand)}, {', '.join([number(s) for s in operand.strides])}}};")
-    sizes = ", ".join([number(v) for v in (batch, rows, columns, step.left.shape[2])])
-    lines.append(f"lm_gemm(h, a, b, c, {sizes}, {'true' if step.accumulate else 'false'}, {epilogue});")
-    return _block(lines)
+    operands = (step.left, step.right, step.out)
+    pointers = ", ".join([f"(void *)({_pointer(o)})" for o in operands])
+    strides = _list([s for o in operands for s in o.strides])
+    sizes = ", ".join([number(v) for v in (*step.out.shape, step.left.shape[2])])
+    lines.append(
+        f"const lm_gemm_call g = {{{pointers}, {strides}, {sizes}, {_code(step.out)}, {int(step.accumulate)}, {epilogue}}};"
+    )
+    return _block([*lines, "h->gemm(h, &g);"])
+
+
+def _three(values: Sequence[Any], fill: Any) -> str:
+    return _list([*(fill,) * (3 - len(values)), *values])
+
+
+def _five(strides: Sequence[Any]) -> str:
+    return _list([*strides[:2], *(0,) * (5 - len(strides)), *strides[2:]])
 
 
 def print_convolution(step: Convolution, shared: dict[str, str]) -> list[str]:
-    """``lm_convolution`` over the descriptor of the step."""
+    """The host's convolution over the step's sizes, padded to three spatial dimensions."""
     lines, epilogue = _epilogue(step.epilogue, shared)
-    kind, rank = memory_type(step.out.dtype), len(step.stride)
-    for name, operand in (("x", step.input), ("w", step.weight), ("y", step.out)):
-        lines.append(f"const lm_tensor<{kind}, {rank}> {name} = {{{_pointer(operand)}, {_list(operand.shape)}, {_list(operand.strides)}}};")
-    bias = f"{_pointer(step.bias)}, {number(step.bias.strides[0])}" if step.bias is not None else "nullptr, 0"
-    low, high = [p[0] for p in step.padding], [p[1] for p in step.padding]
-    input_dilation = step.input_dilation or (1,) * rank
-    lines.append(
-        f"const lm_window<{rank}> window = {{{_list(step.stride)}, {_list(low)}, {_list(high)}, {_list(step.dilation)}, "
-        f"{_list(input_dilation)}, {step.groups}, {'true' if step.transposed else 'false'}}};"
-    )
-    lines.append(f"lm_convolution(h, x, w, ({kind} *){bias}, y, window, {epilogue});")
-    return _block(lines)
+    x, w, y, bias = step.input, step.weight, step.out, step.bias
+    rank = len(step.stride)
+    place = ("nullptr", "0") if bias is None else (f"(void *)({_pointer(bias)})", number(bias.strides[0]))
+    pointers = ", ".join([f"(void *)({_pointer(o)})" for o in (x, w, y)])
+    scalars = (*(place), _code(y), x.shape[0], x.shape[1], y.shape[1], step.groups, int(step.transposed))
+    fields = [pointers, ", ".join([s if type(s) is str else number(s) for s in scalars])]
+    fields += [_three(o.shape[2:], 1) for o in (x, y, w)]
+    windows = (step.stride, [p[0] for p in step.padding], step.dilation, step.input_dilation or (1,) * rank)
+    fields += [_three(v, fill) for v, fill in zip(windows, (1, 0, 1, 1), strict=True)]
+    fields += [_five(o.strides) for o in (x, w, y)]
+    lines.append(f"const lm_convolution_call v = {{{', '.join([*fields, epilogue])}}};")
+    return _block([*lines, "h->convolution(h, &v);"])
 
 
 def print_copy(step: CopyBuffer) -> list[str]:

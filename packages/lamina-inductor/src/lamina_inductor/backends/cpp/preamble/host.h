@@ -3,11 +3,29 @@
 ///@ host
 typedef void (*lm_body)(void *context, i64 begin, i64 end);
 typedef struct {
+    void *a, *b, *c;
+    i64 strides[9];
+    i64 batch, m, n, k, dtype, accumulate;
+    lm_body epilogue;
+    void *context;
+} lm_gemm_call;
+
+typedef struct {
+    void *x, *w, *y, *bias;
+    i64 bias_stride, dtype, images, channels_in, channels_out, groups, transposed;
+    i64 in[3], out[3], window[3], stride[3], low[3], dilation[3], input_dilation[3];
+    i64 x_strides[5], w_strides[5], y_strides[5];
+    lm_body epilogue;
+    void *context;
+} lm_convolution_call;
+typedef struct lm_host {
     i64 version, threads;
     void (*parallel)(lm_body body, void *context, i64 n, i64 grain);
     void *(*scratch)(i64 bytes);
     int (*call)(void *state, i64 id, void *const *pointers, i64 count);
     void *state;
+    void (*gemm)(const struct lm_host *host, const lm_gemm_call *call);
+    void (*convolution)(const struct lm_host *host, const lm_convolution_call *call);
     void (*const *blas)(void);
 } lm_host;
 // One call of a kernel: what every phase function gets as its context.

@@ -23,10 +23,25 @@ LM_INLINE f64 lm_bits_f64(u64 x) { f64 y; __builtin_memcpy(&y, &x, 8); return y;
 LM_INLINE u64 lm_bits_u64(f64 x) { u64 y; __builtin_memcpy(&y, &x, 8); return y; }
 
 ///@ f16
-typedef _Float16 f16;
-LM_INLINE f16 lm_bits_f16(u16 x) { f16 y; __builtin_memcpy(&y, &x, 2); return y; }
-LM_INLINE f32 lm_from_f16(f16 x) { return (f32)x; }
-LM_INLINE f16 lm_to_f16(f32 x) { return (f16)x; }
+// Converted by arithmetic on the bits, because GCC 12 does not vectorise conversions of _Float16: a half's exponent and
+// mantissa, moved into a float, are the value times 2^-112, subnormals included.
+typedef struct { u16 bits; } f16;
+LM_INLINE f32 lm_from_f16(f16 x) {
+    u32 magnitude = (u32)(x.bits & 0x7fffu) << 13;
+    u32 v = lm_bits_u32(lm_bits_f32(magnitude) * 0x1p112f);
+    v |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+    return lm_bits_f32(v | (u32)(x.bits & 0x8000u) << 16);
+}
+LM_INLINE f16 lm_to_f16(f32 x) {
+    u32 b = lm_bits_u32(x), sign = (b >> 16) & 0x8000u;
+    b &= 0x7fffffffu;
+    u32 normal = ((b + 0xfffu + ((b >> 13) & 1u)) >> 13) - (112u << 10);
+    u32 tiny = lm_bits_u32(lm_bits_f32(b) + 0.5f) - 0x3f000000u;
+    u32 m = b < 0x38800000u ? tiny : normal;
+    m = b >= 0x477ff000u ? 0x7c00u : m;
+    m = b > 0x7f800000u ? 0x7e00u : m;
+    return {(u16)(m | sign)};
+}
 
 ///@ bf16
 // A bfloat16 is the upper half of a float; rounding is to nearest even, and a NaN stays one (quiet).
@@ -48,7 +63,7 @@ LM_INLINE f32 lm_from_f8e4m3(f8e4m3 x) {
     v = low == 0x7fu ? LM_NAN : v;
     return lm_bits_f32(lm_bits_u32(v) | sign);
 }
-LM_INLINE f32 lm_from_f8e5m2(f8e5m2 x) { return (f32)lm_bits_f16((u16)((u16)x << 8)); }
+LM_INLINE f32 lm_from_f8e5m2(f8e5m2 x) { return lm_from_f16(f16{(u16)((u16)x << 8)}); }
 LM_INLINE u8 lm_f8_round(f32 x, int mantissa, int min_exponent) {
     // The magnitude as an integer count of target steps: normals drop 23-m bits, subnormals go through a magic addition.
     u32 b = lm_bits_u32(x) & 0x7fffffffu;
