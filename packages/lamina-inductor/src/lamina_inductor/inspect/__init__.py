@@ -1,0 +1,7 @@
+"""Looking at what was compiled: text of kernels and programs, what was fused and why, bytes moved."""
+
+from __future__ import annotations
+
+from .text import format_kernel, format_program
+
+__all__ = ["format_kernel", "format_program"]

@@ -1,0 +1,177 @@
+"""Calls that a step of their own computes as a whole: matrix products, convolutions, and any operator's reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx import TensorSpec
+from lamina_fx.symbolic import Symbol
+
+from ..ir.loops import Size, Value
+from .table import Call, lowers, sizes_of
+from .views import map_value, reshape_map
+
+__all__ = ["ConvolutionPlan", "GemmPlan", "HostPlan", "host_call", "strided_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class GemmPlan:
+    """Inputs are ``[b, m, k]`` and ``[b, k, n]``."""
+
+    def takes_view(self, item: Value) -> bool:
+        """Can the step read this operand where its base lies, through strides?"""
+        found = strided_view(item)
+        return found is not None and any(_is_one(s) or _is_one(n) for s, n in zip(found[1][1:], item.shape[1:], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionPlan:
+    """Parameters of a convolution. Inputs are the input and the weight, dense."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+
+    def takes_view(self, item: Value) -> bool:
+        """Operands are dense tensors of their own shape."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A call of an operator's reference: arguments by name, tensors as values."""
+
+    args: dict[str, Any]
+
+    def takes_view(self, item: Value) -> bool:
+        """NumPy reads any strides."""
+        return strided_view(item) is not None
+
+
+def _is_one(size: Size) -> bool:
+    return type(size) is int and size == 1
+
+
+def strided_view(value: Value) -> tuple[Size, tuple[Size, ...]] | None:
+    """(offset, strides) of ``value`` in the memory of the value below its index transforms (dense, or a buffer's strides);
+    None when its elements do not lie at constant strides there."""
+    from ..schedule.flat import affine  # the schedule package imports this one
+
+    axes = tuple([Symbol(f"d{k}", 0, size - 1) for k, size in enumerate(value.shape)])
+    index: Any = tuple([0 if _is_one(size) else axis for axis, size in zip(axes, value.shape, strict=True)])
+    base = value
+    while base.kind == "map":
+        index = base.forward(index)  # type: ignore[misc]
+        base = base.inputs[0]
+    number: Any = 0
+    for i, stride in zip(index, dense_strides(base), strict=True):
+        number = number + i * stride
+    steps = affine(number, frozenset(axes))
+    if steps is None:
+        return None
+    offset = number if type(number) is int else number.substitute(dict.fromkeys(axes, 0))
+    return _plain(offset), tuple([_plain(steps.get(axis, 0)) for axis in axes])
+
+
+def _plain(size: Any) -> Size:
+    return size if type(size) is int else size.value if size.is_constant else size
+
+
+def dense_strides(value: Value) -> tuple[Size, ...]:
+    """Strides of a value's memory: a buffer's own, row-major for everything that the program makes."""
+    return value.strides if value.strides is not None else sizes_of(TensorSpec(value.shape, value.dtype).strides)
+
+
+# -- matrix products -------------------------------------------------------------------------------------
+
+_GEMM_DTYPES = frozenset(("float32", "float64", "float16", "bfloat16"))
+
+
+@lowers("dot_general")
+def _dot_general(call: Call) -> Value | None:
+    lhs, rhs = call["lhs"], call["rhs"]
+    (lc, rc), (lb, rb) = call["contract"], call["batch"]
+    if lhs.dtype.name not in _GEMM_DTYPES:
+        return None
+    left = tuple([d for d in range(len(lhs.shape)) if d not in lc and d not in lb])
+    right = tuple([d for d in range(len(rhs.shape)) if d not in rc and d not in rb])
+    a = _collapsed(lhs, (tuple(lb), left, tuple(lc)))
+    b = _collapsed(rhs, (tuple(rb), tuple(rc), right))
+    value = call.value("extern", (a, b))
+    value.attrs = GemmPlan()
+    return value
+
+
+def _collapsed(value: Value, groups: tuple[tuple[int, ...], ...]) -> Value:
+    """``value`` with its dimensions brought to this order and each group made one."""
+    order = tuple([d for group in groups for d in group])
+    shape = []
+    for group in groups:
+        size: Any = 1
+        for d in group:
+            size = size * value.shape[d]
+        shape.append(size)
+    ordered = tuple([value.shape[d] for d in order])
+    inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
+    permuted = map_value(
+        value, ordered, lambda index: tuple([index[k] for k in inverse]), lambda index: tuple([index[d] for d in order])
+    )
+    target = sizes_of(shape)
+    return map_value(permuted, target, reshape_map(ordered, target), reshape_map(target, ordered))
+
+
+# -- convolution -----------------------------------------------------------------------------------------
+
+
+@lowers("convolution")
+def _convolution(call: Call) -> Value | None:
+    input, weight = call["input"], call["weight"]
+    if call["bias"] is not None or input.dtype.name not in ("float32", "float64"):
+        return None
+    value = call.value("extern", (input, weight))
+    value.attrs = ConvolutionPlan(
+        tuple(call["stride"]),
+        tuple(call["padding"]),
+        tuple(call["dilation"]),
+        call["transposed"],
+        tuple(call["output_padding"]),
+        call["groups"],
+    )
+    return value
+
+
+# -- anything --------------------------------------------------------------------------------------------
+
+
+def host_call(call: Call) -> Value:
+    """A step that runs the operator's reference on the host."""
+    tensors: dict[Value, None] = {}
+    _tensors(call.args, tensors)
+    inputs = tuple(tensors)
+    if isinstance(call.spec, TensorSpec):
+        value = call.value("extern", inputs)
+    else:
+        value = Value("extern", call.op, call.name, inputs, (), call.spec[0].dtype)
+        for number, spec in enumerate(call.spec):
+            item = Value("item", call.op, f"{call.name}_{number}", (value,), sizes_of(spec.shape), spec.dtype)
+            item.attrs = number
+            value.outputs.append(item)
+    value.attrs = HostPlan(call.args)
+    return value
+
+
+def _tensors(argument: Any, found: dict[Value, None]) -> None:
+    if type(argument) is Value:
+        found[argument] = None
+    elif type(argument) is tuple or type(argument) is list:
+        for item in argument:
+            _tensors(item, found)
+    elif type(argument) is dict:
+        for item in argument.values():
+            _tensors(item, found)
+
+

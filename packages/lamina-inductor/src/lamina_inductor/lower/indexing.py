@@ -1,0 +1,172 @@
+"""Values made from indices: creation, concatenation, padding, gathers, random words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import bool_, int64, uint32
+from lamina_fx.symbolic import Expr
+
+from ..ir.loops import Index, Value
+from .pointwise import cast_constant
+from .table import Call, lowers, size_of, sizes_of
+from .views import flatten_index
+
+__all__: list[str] = []
+
+
+def _indexed(call: Call, inputs: tuple[Value, ...], rule: Any, attrs: Any, cost: int = 1) -> Value:
+    value = call.value("index", inputs)
+    value.rule, value.attrs, value.cost = rule, attrs, cost
+    return value
+
+
+# -- creation --------------------------------------------------------------------------------------------
+
+
+@lowers("full", "empty")
+def _full(call: Call) -> Value | None:
+    fill = call.get("fill_value", default=0)
+    if isinstance(fill, Value):
+        return None
+    if isinstance(fill, Expr):
+        return _indexed(call, (), _write_size, fill, cost=0)
+    return _indexed(call, (), _write_full, cast_constant(fill, call.spec.dtype), cost=0)
+
+
+def _write_full(emitter: Any, value: Value, index: Index) -> Any:
+    return value.attrs
+
+
+def _write_size(emitter: Any, value: Value, index: Index) -> Any:
+    return emitter.convert(emitter.named(emitter.index_value(value.attrs), int64), int64, value.dtype)
+
+
+@lowers("iota")
+def _iota(call: Call) -> Value:
+    return _indexed(call, (), _write_iota, (call["start"], call["step"]))
+
+
+def _write_iota(emitter: Any, value: Value, index: Index) -> Any:
+    start, step = (size_of(v) for v in value.attrs)
+    number = emitter.index_value(index[0] * step + start)
+    if value.dtype is int64:
+        return number
+    return emitter.convert(emitter.named(number, int64), int64, value.dtype)
+
+
+@lowers("philox")
+def _philox(call: Call) -> Value:
+    return _indexed(call, (call["state"],), _write_philox, None, cost=40)
+
+
+def _write_philox(emitter: Any, value: Value, index: Index) -> Any:
+    state = value.inputs[0]
+    seed, offset = emitter.read(state, (0,)), emitter.read(state, (1,))
+    number = emitter.index_value(flatten_index(index, value.shape))
+    return emitter.let(uint32, "philox", seed, offset, number)
+
+
+# -- pieces ----------------------------------------------------------------------------------------------
+
+
+@lowers("cat")
+def _cat(call: Call) -> Value | None:
+    parts = tuple(call["tensors"])
+    if len(parts) > 16:
+        return None
+    ends: list[Any] = []
+    total: Any = 0
+    for part in parts:
+        total = total + part.shape[call["dim"]]
+        ends.append(total)
+    return _indexed(call, parts, _write_cat, (call["dim"], tuple(ends)), cost=len(parts))
+
+
+def _write_cat(emitter: Any, value: Value, index: Index) -> Any:
+    dim, ends = value.attrs
+    position = index[dim]
+
+    def read(part: int) -> Any:
+        begin = ends[part - 1] if part else 0
+        moved = (*index[:dim], position - begin, *index[dim + 1 :])
+        return emitter.read(value.inputs[part], moved)
+
+    def choose(part: int) -> Any:
+        if part == len(ends) - 1:
+            return read(part)
+        inside = emitter.condition(position < ends[part])
+        if inside is True:
+            return read(part)
+        if inside is False:
+            return choose(part + 1)
+        here = emitter.masked(inside, lambda: read(part), 0, value.dtype)
+        outside = emitter.condition(position >= ends[part])
+        rest = emitter.masked(outside, lambda: choose(part + 1), 0, value.dtype)
+        return emitter.compute_let(value.dtype, "where", [inside, here, rest])
+
+    return choose(0)
+
+
+@lowers("pad")
+def _pad(call: Call) -> Value:
+    rank = len(call["input"].shape)
+    interior = call["interior"] or (0,) * rank
+    fill = cast_constant(call["value"], call.spec.dtype)
+    return _indexed(call, (call["input"],), _write_pad, (sizes_of(call["low"]), sizes_of(interior), fill), cost=3)
+
+
+def _write_pad(emitter: Any, value: Value, index: Index) -> Any:
+    low, interior, fill = value.attrs
+    input = value.inputs[0]
+    moved: list[Any] = []
+    conditions: list[Any] = []
+    for i, before, gap, size in zip(index, low, interior, input.shape, strict=True):
+        position = i - before
+        if not (type(gap) is int and gap == 0):
+            conditions.append(position % (gap + 1) <= 0)
+            position = position // (gap + 1)
+        conditions += [position >= 0, position < size]
+        moved.append(position)
+    mask: Any = True
+    for condition in map(emitter.condition, conditions):
+        if condition is True or mask is False:
+            continue
+        mask = condition if mask is True or condition is False else emitter.let(bool_, "bitwise_and", mask, condition)
+    return emitter.masked(mask, lambda: emitter.read(input, tuple(moved)), fill, value.dtype)
+
+
+# -- gathers ---------------------------------------------------------------------------------------------
+
+
+@lowers("gather")
+def _gather(call: Call) -> Value | None:
+    input, index, dim = call["input"], call["index"], call["dim"]
+    if not input.shape or any(type(n) is int and n == 0 for n in input.shape):
+        return None
+    value = _indexed(call, (input, index), _write_gather, (dim, call.get("sparse_grad", default=False)), cost=2)
+    value.gathers = dim
+    return value
+
+
+def _write_gather(emitter: Any, value: Value, index: Index) -> Any:
+    input, positions = value.inputs
+    dim = value.attrs[0]
+    place = emitter.bind(emitter.read(positions, index), input.shape[dim], value)
+    return emitter.read(input, (*index[:dim], place, *index[dim + 1 :]))
+
+
+@lowers("take_rows", "index_select", "embedding")
+def _index_select(call: Call) -> Value | None:
+    input, index = call.get("input", "weight"), call.get("index", "indices")
+    dim = call.get("dim", default=0)
+    if not isinstance(input, Value) or not isinstance(index, Value) or len(index.shape) != 1:
+        return None
+    return _indexed(call, (input, index), _write_select, dim, cost=2)
+
+
+def _write_select(emitter: Any, value: Value, index: Index) -> Any:
+    input, positions = value.inputs
+    dim = value.attrs
+    place = emitter.bind(emitter.read(positions, (index[dim],)), input.shape[dim], value)
+    return emitter.read(input, (*index[:dim], place, *index[dim + 1 :]))

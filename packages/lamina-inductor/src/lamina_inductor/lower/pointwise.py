@@ -1,0 +1,74 @@
+"""Elementwise operators and conversions: one statement on the elements of the operands at the same index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import DType, bool_
+
+from ..ir.loops import Index, Value
+from .table import Call, lowers
+
+__all__ = ["COSTS", "cast_constant", "convert_value", "pointwise_call"]
+
+COSTS: dict[str, int] = dict.fromkeys(
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan tanh sinh cosh asin acos atan atan2 asinh acosh atanh erf erfc erfinv pow sigmoid "
+    "lgamma digamma cbrt hypot fmod remainder".split(),
+    12,
+) | {"philox": 40, "div": 3, "sqrt": 3, "rsqrt": 3, "floor_div": 6, "reciprocal": 3}
+"""Work of one element in units of an addition, where it is not 1."""
+
+
+def cast_constant(value: Any, dtype: DType) -> Any:
+    """A Python scalar as one of ``dtype``'s kind."""
+    if dtype.kind == "bool":
+        return bool(value)
+    if dtype.kind == "int":
+        return int(value)
+    if dtype.kind == "float":
+        return float(value)
+    return complex(value)
+
+
+def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Value:
+    """A point value applying ``call.op`` to ``operands`` (values or Python scalars), with constants ``extra`` behind."""
+    tensors = tuple([o for o in operands if type(o) is Value])
+    dtypes = [t.dtype for t in tensors]
+    common = next((d for d in dtypes if d is not bool_), bool_)
+    value = call.value("point", tensors)
+    value.attrs = (
+        call.op,
+        tuple([None if type(o) is Value else cast_constant(o, common) for o in operands]),
+        extra,
+    )
+    value.rule = _write
+    value.cost = COSTS.get(call.op, 1)
+    return value
+
+
+def _write(emitter: Any, value: Value, index: Index) -> Any:
+    op, constants, extra = value.attrs
+    inputs = iter(value.inputs)
+    operands = [emitter.read(next(inputs), index) if c is None else c for c in constants]
+    return emitter.compute_let(value.dtype, op, operands + list(extra))
+
+
+@lowers("convert_element_type")
+def _convert(call: Call) -> Value:
+    input = call["input"]
+    value = call.value("point", (input,))
+    value.rule = _write_convert
+    return value
+
+
+def convert_value(input: Value, dtype: DType) -> Value:
+    """``input`` converted to ``dtype``."""
+    value = Value("point", "convert_element_type", f"{input.name}_{dtype}", (input,), input.shape, dtype)
+    value.rule = _write_convert
+    value.origin = input.origin
+    return value
+
+
+def _write_convert(emitter: Any, value: Value, index: Index) -> Any:
+    operand = emitter.read(value.inputs[0], index)
+    return emitter.convert(operand, value.inputs[0].dtype, value.dtype)

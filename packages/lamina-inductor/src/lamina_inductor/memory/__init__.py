@@ -1,0 +1,3 @@
+"""Where values live: liveness and the plan of the one workspace."""
+
+from __future__ import annotations

@@ -1,0 +1,136 @@
+"""Turn a group into a kernel and the call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx import DType
+from lamina_fx.symbolic import Expr, Symbol
+
+from ..ir.kernel import BindIndex, BufferParam, IndexValue, Kernel, Load, Loop, Store, walk
+from ..ir.loops import Index, Size, Value
+from .emitter import Emitter, linear_index
+from .groups import Group
+from .nests import build_nest
+from .row_nest import Partial
+
+__all__ = ["BuiltKernel", "Target", "build_kernel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place where a value is stored: buffer name, dtype and strides."""
+
+    buffer: str
+    dtype: DType
+    strides: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltKernel:
+    """A kernel with the program's names of its buffers and sizes. ``partials`` are buffers to be made."""
+
+    kernel: Kernel
+    buffers: tuple[str | Partial, ...]
+    sizes: tuple[Symbol, ...]
+    checks: tuple[Value, ...]
+
+
+class _Params:
+    """Numbers the buffers of a kernel in order of use."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        self.dtypes: dict[str, DType] = {}
+
+    def name(self, buffer: str, dtype: DType) -> str:
+        found = self.names.get(buffer)
+        if found is None:
+            found = self.names[buffer] = f"b{len(self.names)}"
+            self.dtypes[buffer] = dtype
+        return found
+
+
+def build_kernel(
+    group: Group,
+    place: Callable[[Value], Target | None],
+    targets: Callable[[Value], list[Target]],
+    first_check: int,
+) -> BuiltKernel:
+    """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a member."""
+    params = _Params()
+
+    def where(value: Value) -> tuple[str, tuple[Size, ...]] | None:
+        found = None if value in group.index else place(value)
+        return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
+
+    def canonical(value: Value) -> tuple[Index, Index, frozenset[Symbol]] | None:
+        index = group.index.get(value)
+        if index is None:
+            return None
+        axes = [value.full[d].free_symbols for d in value.axes if isinstance(value.full[d], Expr)]  # type: ignore[union-attr]
+        return index, value.full, frozenset().union(*axes)
+
+    emitter = Emitter(where, canonical, first_check)
+    for value in group.members:
+        if value not in group.stored:
+            continue
+        index = group.index[value]
+        operand = emitter.read(value, index)
+        for target in targets(value):
+            param = params.name(target.buffer, target.dtype)
+            emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype)
+    sizes = dict(zip(group.axes, group.sizes, strict=True))
+    body, partials, note = build_nest(emitter.statements, list(group.axes), sizes, group.inner)
+    return _assemble(group, params, body, partials, note, tuple(emitter.checks))
+
+
+def _assemble(
+    group: Group, params: _Params, body: tuple[Loop, ...], partials: list[Partial], note: str, checks: tuple[Value, ...]
+) -> BuiltKernel:
+    read, written, sizes = _usage(body)
+    declared = []
+    buffers: list[str | Partial] = []
+    for buffer, name in params.names.items():
+        if name in read or name in written:
+            role = "inout" if name in read and name in written else "out" if name in written else "in"
+            declared.append(BufferParam(name, params.dtypes[buffer], role))
+            buffers.append(buffer)
+    for partial in partials:
+        declared.append(BufferParam(partial.param, partial.dtype, "inout"))
+        buffers.append(partial)
+    origins = tuple(dict.fromkeys(m.origin for m in group.members))
+    kernel = Kernel("", tuple(declared), sizes, body, origins, note)
+    return BuiltKernel(kernel, tuple(buffers), sizes, checks)
+
+
+def _usage(body: tuple[Loop, ...]) -> tuple[set[str], set[str], tuple[Symbol, ...]]:
+    """Buffers read, buffers written, and size symbols of a kernel's body."""
+    read: set[str] = set()
+    written: set[str] = set()
+    bound: set[Any] = set()
+    used: dict[Symbol, None] = {}
+
+    def note(expr: Any) -> None:
+        if isinstance(expr, Expr):
+            used.update(dict.fromkeys(sorted(expr.free_symbols, key=str)))
+
+    for stmt in walk(body):
+        kind = type(stmt)
+        if kind is Loop:
+            bound.add(stmt.axis)
+            note(stmt.extent)
+        elif kind is Load:
+            read.add(stmt.buffer)
+            note(stmt.index)
+        elif kind is Store:
+            written.add(stmt.buffer)
+            note(stmt.index)
+        elif kind is IndexValue:
+            note(stmt.expr)
+        elif kind is BindIndex:
+            bound.add(stmt.symbol)
+            note(stmt.size)
+    return read, written, tuple([s for s in used if s not in bound])

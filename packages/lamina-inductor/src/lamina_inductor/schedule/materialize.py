@@ -1,0 +1,96 @@
+"""Decide which values are stored in memory, which are computed again where they are read, and which nobody needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.loops import Value
+from .fuse import ExternStep, Fusion
+from .groups import Group
+from .trace import numel
+
+__all__ = ["materialize"]
+
+CHEAP_COST, CHEAP_LOADS = 4, 1
+"""A value this cheap to compute from memory is never stored for the sake of another kernel."""
+
+SINGLE_COST = 48
+"""A value with one reading kernel that could not share its loops is computed there when it costs no more than this."""
+
+
+def materialize(fusion: Fusion) -> None:
+    """Fill ``group.stored`` and ``group.sources``; drop members and groups that nothing needs."""
+    readers: dict[Value, dict[int, Any]] = {v: {} for v in fusion.required}
+    live: set[Value] = set()
+    for step in fusion.steps:
+        for item in step.value.inputs:
+            _read(fusion, step, item, readers, live)
+    for group in fusion.groups:
+        group.sources = {}
+    inlined: dict[Value, None] = {}
+    for value in reversed(fusion.lowered.values):
+        home = fusion.where.get(value)
+        if type(home) is not Group:
+            continue
+        outside = readers.get(value)
+        if outside is not None and value not in fusion.required and _recompute(value, home, outside, live):
+            for reader in outside.values():
+                for base in fusion.reads(value):
+                    _read(fusion, reader, base, readers, live)
+            inlined[value] = None
+            outside = None
+        if outside is not None:
+            home.stored[value] = None
+        if outside is not None or value in live:
+            for base in fusion.reads(value):
+                _read(fusion, home, base, readers, live)
+            live.add(value)
+    _sweep(fusion, live)
+
+
+def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[int, Any]], live: set[Value]) -> None:
+    if type(reader) is ExternStep and item.kind == "map" and item in fusion.where:
+        readers.setdefault(item, {})[reader.number] = reader
+        return
+    from .trace import base_of
+
+    value = base_of(item)
+    if value.lazy and value not in fusion.where:
+        return
+    home = fusion.where.get(value)
+    if home is reader:
+        live.add(value)
+        return
+    if type(reader) is Group:
+        reader.sources[value] = None
+    if home is not None:
+        readers.setdefault(value, {})[reader.number] = reader
+
+
+def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Value]) -> bool:
+    if value.kind not in ("point", "index") or not all(type(r) is Group for r in readers.values()):
+        return False
+    if value.kind == "point" and value.chain_cost <= CHEAP_COST and value.chain_loads <= CHEAP_LOADS:
+        return True
+    if len(readers) > 1 or value in live or value.chain_cost > SINGLE_COST:
+        return False
+    (reader,) = readers.values()
+    mine, theirs = numel(value.shape), numel(reader.sizes)
+    return type(mine) is int and type(theirs) is int and theirs <= 2 * mine
+
+
+def _sweep(fusion: Fusion, live: set[Value]) -> None:
+    """Forget dead members and groups, and rebuild the edges between what is left."""
+    for group in fusion.groups:
+        if group.alive:
+            group.members = [m for m in group.members if m in live]
+            group.alive = bool(group.stored)
+        group.producers, group.consumers = {}, {}
+        group.late = {v: None for v in group.late if v in live}
+    fusion.groups = [g for g in fusion.groups if g.alive]
+    for group in fusion.groups:
+        for source in group.sources:
+            home = fusion.where.get(source)
+            if home is not None:
+                home.consumers[group.number] = group
+                group.producers[home.number] = home

@@ -1,0 +1,106 @@
+"""Choose the loops of a group: pointwise, rows, columns, or rows with everything reduced late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lamina_fx.symbolic import Min, Symbol
+
+from ..ir.kernel import Loop, Store
+from .coalesce import coalesce, fast_axis, order_axes
+from .column_nest import column_nest
+from .emitter import Reduce, Unfusable
+from .flat import Flat, analyse, substitute
+from .groups import axis_symbol
+from .pointwise_nest import pointwise_nest
+from .row_nest import Partial, row_nest
+
+__all__ = ["build_nest"]
+
+SMALL = 1 << 13
+"""A full reduction of at most this many elements is one serial loop."""
+
+SPLIT = 4096
+"""Elements of one block of a long full reduction."""
+
+COLUMN_LIMIT = 1 << 14
+"""Columns up to which partial sums per chunk of rows are kept rather than tiles of columns."""
+
+
+def build_nest(
+    statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Any], inner: frozenset[Symbol] | None
+) -> tuple[tuple[Loop, ...], list[Partial], str]:
+    """(phases, partial buffers, what was chosen) for a group's statements."""
+    inner = inner or frozenset()
+    axes = _ordered(statements, axes, inner)
+    fast = fast_axis(statements, axes)
+    statements, axes, sizes, inner, fast = _coalesced(statements, axes, sizes, inner, fast)
+    flat = analyse(statements, axes, sizes, inner)
+    if not any(type(s) is Reduce for s in statements):
+        return pointwise_nest(flat), [], "pointwise"
+    return _reduced(flat, fast)
+
+
+def _ordered(statements: list[Any], axes: list[Symbol], inner: frozenset[Symbol]) -> list[Symbol]:
+    if not inner:
+        return order_axes(statements, axes)
+    rows = order_axes(statements, [a for a in axes if a not in inner])
+    within = order_axes(statements, [a for a in axes if a in inner])
+    places = iter(rows), iter(within)
+    return [next(places[1]) if a in inner else next(places[0]) for a in axes]
+
+
+def _coalesced(statements: list[Any], axes: Any, sizes: Any, inner: Any, fast: Any) -> Any:
+    before = list(axes)
+    statements, axes, sizes, inner = coalesce(statements, before, sizes, inner)
+    fast = fast_axis(statements, axes)
+    return statements, axes, sizes, inner, fast
+
+
+def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Partial], str]:
+    feeds_main = any(
+        i.level > (1 if type(i.stmt) is Reduce else 0) and ((i.axes & flat.inner) or type(i.stmt) is Reduce)
+        for i in flat.info.values()
+        if not i.late
+    )
+    has_arg = any(type(s) is Reduce and s.kind.startswith("arg") for s in flat.statements)
+    has_late = any(type(s) is Reduce and s.axes != flat.inner for s in flat.statements)
+    if not flat.rows and not feeds_main and not has_arg:
+        return _full(flat)
+    if fast is None or fast in flat.inner or has_arg:
+        return (*row_nest(flat), "rows")
+    if has_late:
+        return (*row_nest(flat), "rows, strided")
+    kept = flat.extent(flat.rows)
+    if not feeds_main and type(kept) is int and kept <= COLUMN_LIMIT:
+        turned = analyse(flat.statements, [*_inner(flat), *flat.rows], flat.sizes, frozenset(flat.rows))
+        return (*row_nest(turned), "columns by partial sums")
+    return column_nest(flat, fast), [], "columns by tiles"
+
+
+def _inner(flat: Flat) -> list[Symbol]:
+    return [a for a in flat.axes if a in flat.inner]
+
+
+def _full(flat: Flat) -> tuple[tuple[Loop, ...], list[Partial], str]:
+    """Everything is reduced: by blocks, unless it is small."""
+    total = flat.extent(flat.axes)
+    if type(total) is int and total <= SMALL:
+        return (*row_nest(flat), "one loop")
+    if len(flat.axes) > 1:
+        turned = analyse(flat.statements, flat.axes, flat.sizes, frozenset(flat.axes[-1:]))
+        return (*row_nest(turned), "all by partial results")
+    (axis,) = flat.axes
+    size = flat.sizes[axis]
+    blocks = (size + SPLIT - 1) // SPLIT
+    block, place = axis_symbol(1, blocks), axis_symbol(2, SPLIT)
+    statements = [substitute(s, {axis: block * SPLIT + place}) for s in flat.statements]
+    statements = [replace(s, axes=frozenset((block, place))) if type(s) is Reduce else s for s in statements]
+    sizes = {block: blocks, place: Min(SPLIT, size - block * SPLIT)}
+    turned = analyse(statements, [block, place], sizes, frozenset((place,)))
+    if any(type(i.stmt) is Store and (i.axes & turned.inner) and i.late for i in turned.info.values()):
+        raise Unfusable("an element of a full reduction's operand waits for its result")
+    return (*row_nest(turned), "all by partial results")
+
+

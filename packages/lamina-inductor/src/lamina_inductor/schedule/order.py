@@ -1,0 +1,154 @@
+"""The order of steps: what is ready, nearest to its place in the program; kernels that end in write-backs go last, together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from heapq import heappop, heappush
+from typing import Any
+
+from ..ir.program import Buffer, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand
+from ..memory.plan import Lifetime, plan_workspace
+from .groups import Group
+from .kernels import BuiltKernel
+from .share import KernelPool, with_size_parameter
+from .trace import numel
+
+__all__ = ["StepList", "order_steps"]
+
+SMALL_BYTES = 1 << 18
+"""Kernels that move less than this are merged with independent neighbours into one launch."""
+
+
+def order_steps(fusion: Any) -> list[Any]:
+    """Groups and external steps so that everything comes after what it reads."""
+    items = [*fusion.groups, *fusion.steps]
+    waiting = {item.number: len(item.producers) for item in items}
+    sinks = {item.number for item in items if type(item) is Group and not item.consumers and _writes_back(fusion, item)}
+    ready: list[tuple[Any, int, Any]] = []
+    for item in items:
+        if not waiting[item.number]:
+            heappush(ready, (_rank(item, sinks), item.number, item))
+    result = []
+    while ready:
+        _, _, item = heappop(ready)
+        result.append(item)
+        for consumer in item.consumers.values():
+            waiting[consumer.number] -= 1
+            if not waiting[consumer.number]:
+                heappush(ready, (_rank(consumer, sinks), consumer.number, consumer))
+    if len(result) != len(items):
+        raise AssertionError("the kernels depend on each other in a circle")
+    return result
+
+
+def _rank(item: Any, sinks: set[int]) -> tuple[int, int]:
+    order = item.members[-1].order if type(item) is Group else item.value.order
+    return (1 if item.number in sinks else 0, order)
+
+
+def _writes_back(fusion: Any, group: Group) -> bool:
+    written = {v for _, v in fusion.lowered.writes}
+    return all(v in written for v in group.stored)
+
+
+class StepList:
+    """Collects steps, merges neighbouring launches, and plans the workspace."""
+
+    def __init__(self, fusion: Any) -> None:
+        self.fusion = fusion
+        self.pool = KernelPool()
+        self.final: list[Any] = []
+        self.calls: list[tuple[str, Any]] = []
+        self._open: list[tuple[KernelCall, int, set[str], set[str]]] = []
+
+    def add(self, item: Any, steps: list[Any]) -> None:
+        """An external step (with its copies)."""
+        self._close()
+        self.final.extend(steps)
+
+    def add_copy(self, copy: CopyBuffer) -> None:
+        """A copy at the end of the program."""
+        self._close()
+        self.final.append(copy)
+
+    def add_kernel(self, group: Group, built: BuiltKernel, partial_buffer: Any) -> None:
+        """A kernel; it joins the open launch when it is independent of it and alike or small."""
+        buffers = tuple([b if type(b) is str else partial_buffer(b.dtype, b.size) for b in built.buffers])
+        shared, sizes = with_size_parameter(built)
+        kernel = self.pool.add(shared.kernel)
+        call = KernelCall(kernel, buffers, sizes)
+        self.calls.append((kernel.name, group))
+        reads = {b for b, p in zip(buffers, kernel.params, strict=True) if p.role != "out"}
+        writes = {b for b, p in zip(buffers, kernel.params, strict=True) if p.role != "in"}
+        size = _bytes(group)
+        if self._open and not self._joins(kernel, size, reads, writes):
+            self._close()
+        self._open.append((call, size, reads, writes))
+
+    def _joins(self, kernel: Any, size: int, reads: set[str], writes: set[str]) -> bool:
+        alike = all(call.kernel is kernel for call, *_ in self._open)
+        small = size < SMALL_BYTES and all(s < SMALL_BYTES for _, s, *_ in self._open)
+        if not (alike or small):
+            return False
+        return not any((reads & w) or (writes & r) or (writes & w) for _, _, r, w in self._open)
+
+    def _close(self) -> None:
+        if self._open:
+            calls = [call for call, *_ in self._open]
+            first: dict[str, int] = {}
+            for call in calls:
+                first.setdefault(call.kernel.name, len(first))
+            self.final.append(Launch(tuple(sorted(calls, key=lambda c: first[c.kernel.name]))))
+            self._open = []
+
+    def plan_memory(self, buffers: dict[str, Buffer]) -> tuple[dict[str, Buffer], Any]:
+        """Offsets in the workspace; buffers that nothing uses disappear."""
+        self._close()
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for number, step in enumerate(self.final):
+            for name in _buffers_of(step):
+                first.setdefault(name, number)
+                last[name] = number
+        lifetimes = []
+        for name, buffer in buffers.items():
+            if buffer.storage == "workspace" and name in first:
+                size = numel(buffer.shape) * buffer.dtype.itemsize
+                lifetimes.append(Lifetime(name, size, first[name], last[name]))
+        offsets, total = plan_workspace(lifetimes)
+        result = {}
+        for name, buffer in buffers.items():
+            if buffer.storage != "workspace":
+                result[name] = buffer
+            elif name in offsets:
+                result[name] = replace(buffer, offset=offsets[name])
+        return result, total
+
+
+def _bytes(group: Group) -> int:
+    total = 0
+    for value in (*group.stored, *group.sources):
+        count = numel(value.shape)
+        total += count * value.dtype.itemsize if type(count) is int else SMALL_BYTES
+    return total
+
+
+def _buffers_of(step: Any) -> list[str]:
+    if type(step) is Launch:
+        return [b for call in step.parts for b in call.buffers]
+    if type(step) is CopyBuffer:
+        return [step.source.buffer, step.target.buffer]
+    if type(step) is HostCall:
+        return [o.buffer for o in _operands((step.args, [v for _, v in step.kwargs], step.outs))]
+    names = [step.left.buffer, step.right.buffer] if type(step) is Gemm else [step.input.buffer, step.weight.buffer]
+    return [*names, step.out.buffer, *(step.epilogue.buffers if step.epilogue else ())]
+
+
+def _operands(value: Any) -> list[Operand]:
+    if type(value) is Operand:
+        return [value]
+    if type(value) in (tuple, list):
+        return [o for item in value for o in _operands(item)]
+    return []
+
+

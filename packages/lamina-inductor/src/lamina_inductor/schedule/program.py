@@ -1,0 +1,255 @@
+"""From a graph to a program: lower, fuse, write the kernels, order the steps, plan memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lamina_fx import CPU, DType, Graph, TensorSpec
+
+from ..ir.loops import Value
+from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
+from ..lower.externs import dense_strides
+from ..lower.graph import LoweredGraph, lower_graph
+from ..lower.table import size_of, sizes_of
+from .fuse import Fusion, fuse
+from .groups import Group
+from .kernels import BuiltKernel, Target, build_kernel
+from .materialize import materialize
+from .order import StepList, order_steps
+from .steps import extern_step, whole
+
+__all__ = ["build_program"]
+
+
+def build_program(
+    graph: Graph, *, name: str = "graph", supports: Callable[[str, DType], bool] = lambda op, dtype: True
+) -> Program:
+    """Compile a graph of strict primitives to kernels and steps.
+
+    ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's reference.
+    """
+    lowered = lower_graph(graph, supports=supports)
+    fusion = fuse(lowered)
+    materialize(fusion)
+    return _Assembly(name, lowered, fusion).run()
+
+
+class _Assembly:
+    """Gives values buffers and turns groups and external steps into steps."""
+
+    def __init__(self, name: str, lowered: LoweredGraph, fusion: Fusion) -> None:
+        self.name = name
+        self.lowered = lowered
+        self.fusion = fusion
+        self.buffers: dict[str, Buffer] = {}
+        self.place: dict[Value, Target] = {}
+        self.targets: dict[Value, list[Target]] = {}
+        self.results: list[Result] = []
+        self.checks: list[Check] = []
+        self.copies: list[CopyBuffer] = []
+        self.temporaries = 0
+
+    def run(self) -> Program:
+        self._inputs()
+        self._outputs()
+        steps = StepList(self.fusion)
+        order = order_steps(self.fusion)
+        position = {item.number: k for k, item in enumerate(order)}
+        writes = self._direct_writes(position)
+        for item in order:
+            self._add_step(steps, item, writes)
+        for number, value in self.lowered.writes:
+            if writes.get(number) is not value:
+                self._copy_back(number, value)
+        return self._finish(steps)
+
+    # -- buffers ---------------------------------------------------------------------------------------
+
+    def _inputs(self) -> None:
+        for value in self.lowered.values:
+            if value.kind == "buffer":
+                kind, number = value.attrs
+                self._buffer(value, value.buffer, kind, value.strides, number)
+
+    def _buffer(self, value: Value, name: str, storage: str, strides: Any, index: int = 0) -> Target:
+        self.buffers[name] = Buffer(name, value.dtype, value.shape, strides, storage, index)
+        target = Target(name, value.dtype, strides)
+        self.place.setdefault(value, target)
+        return target
+
+    def _outputs(self) -> None:
+        seen: dict[Value, int] = {}
+        for number, (value, spec) in enumerate(zip(self.lowered.outputs, self.lowered.output_specs, strict=True)):
+            if type(value) is not Value:
+                self.results.append(Result("scalar", value))
+            elif value in seen:
+                self.results.append(Result("alias", seen[value]))
+            elif value.kind == "buffer" and value.attrs[0] == "input":
+                self.results.append(Result("input", value.attrs[1]))
+            else:
+                seen[value] = number
+                self._output(number, value, spec)
+
+    def _output(self, number: int, value: Value, spec: TensorSpec) -> None:
+        name = f"out{number}"
+        strides = sizes_of(spec.strides)
+        target = self._buffer(value, name, "output", strides, number)
+        self.results.append(Result("buffer", name))
+        if value.kind == "buffer":  # a constant
+            source = whole(self.place[value], value)
+            self.copies.append(CopyBuffer(source, whole(target, value)))
+        else:
+            self.targets.setdefault(value, []).append(target)
+
+    def _temporary(self, value: Value) -> Target:
+        self.temporaries += 1
+        return self._buffer(value, f"t{self.temporaries}", "workspace", dense_strides(value))
+
+    def _input_target(self, number: int) -> Target:
+        return self.place[self.lowered.inputs[number]]
+
+    # -- write-backs -----------------------------------------------------------------------------------
+
+    def _direct_writes(self, position: dict[int, int]) -> dict[int, Value]:
+        """Write-backs whose value's kernel may store into the input at once: nothing reads the input later."""
+        readers: dict[Value, list[Any]] = {}
+        for group in self.fusion.groups:
+            for source in group.sources:
+                readers.setdefault(source, []).append(group)
+        for step in self.fusion.steps:
+            for item in step.value.inputs:
+                while item.kind == "map":
+                    item = item.inputs[0]
+                readers.setdefault(item, []).append(step)
+        result: dict[int, Value] = {}
+        for number, value in self.lowered.writes:
+            home = self.fusion.where.get(value)
+            input = self.lowered.inputs[number]
+            if type(home) is not Group or value not in home.stored or number in result:
+                continue
+            last = max((position[r.number] for r in readers.get(input, ())), default=-1)
+            if last <= position[home.number]:
+                result[number] = value
+        return result
+
+    def _copy_back(self, number: int, value: Value) -> None:
+        target = whole(self._input_target(number), self.lowered.inputs[number])
+        place = self.place[value]
+        self.copies.append(CopyBuffer(whole(place, value), target))
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def _add_step(self, steps: StepList, item: Any, writes: dict[int, Value]) -> None:
+        if type(item) is not Group:
+            for value in (item.value, *item.value.outputs):
+                if value not in self.place and not value.outputs:
+                    self._temporary(value)
+            steps.add(item, extern_step(item.value, self.place, self.targets, self.fusion))
+            return
+        direct = [(n, v) for n, v in writes.items() if v in item.stored]
+        built = self._build(item, direct)
+        if direct and not all(_safe_in_place(built, self._input_target(n).buffer) for n, _ in direct):
+            for n, _ in direct:
+                del writes[n]
+            built = self._build(item, [])
+        for source in built.checks:
+            self.checks.append(_check(len(self.checks) + 1, source))
+        steps.add_kernel(item, built, self.partial_buffer)
+
+    def _build(self, group: Group, direct: list[tuple[int, Value]]) -> BuiltKernel:
+        extra: dict[Value, list[Target]] = {}
+        for number, value in direct:
+            extra.setdefault(value, []).append(self._input_target(number))
+        for value in group.stored:
+            if value in self.place:
+                continue
+            needed = value not in extra or any(value in c.sources for c in group.consumers.values() if type(c) is Group)
+            if value in extra:
+                self.place[value] = extra[value][0]
+            elif needed:
+                self.targets[value] = [self._temporary(value)]
+
+        def targets(value: Value) -> list[Target]:
+            return self.targets.get(value, []) + extra.get(value, [])
+
+        return build_kernel(group, self.place.get, targets, len(self.checks) + 1)
+
+    def partial_buffer(self, dtype: DType, size: Any) -> str:
+        """A temporary for partial results."""
+        self.temporaries += 1
+        name = f"t{self.temporaries}"
+        self.buffers[name] = Buffer(name, dtype, (size_of(size),), (1,), "workspace")
+        return name
+
+    # -- the end ---------------------------------------------------------------------------------------
+
+    def _finish(self, steps: StepList) -> Program:
+        for copy in self.copies:
+            steps.add_copy(copy)
+        buffers, workspace = steps.plan_memory(self.buffers)
+        return Program(
+            name=self.name,
+            inputs=tuple([self.buffers[v.buffer] if type(v) is Value else None for v in self.lowered.inputs]),
+            buffers=buffers,
+            sizes=_size_sources(self.lowered),
+            steps=tuple(steps.final),
+            outputs=tuple(self.results),
+            workspace=workspace,
+            device=_device(self.lowered),
+            constants=tuple([array for _, array in self.lowered.constants]),
+            checks=tuple(self.checks),
+            writes=tuple(dict.fromkeys(number for number, _ in self.lowered.writes)),
+            meta={"reasons": tuple(self.fusion.reasons), "calls": tuple(steps.calls)},
+        )
+
+
+def _check(number: int, source: Value) -> Check:
+    _, op, line = source.origin
+    where = f" (at {line})" if line else ""
+    dim = source.attrs[0] if type(source.attrs) is tuple else source.attrs
+    size = source.inputs[0].shape[dim] if type(dim) is int else "its size"
+    return Check(number, "IndexError", f"{op}: an index is out of range for dimension {dim} with size {size}{where}")
+
+
+def _device(lowered: LoweredGraph) -> Any:
+    for spec in lowered.input_specs:
+        if isinstance(spec, TensorSpec):
+            return spec.device
+    return CPU
+
+
+def _size_sources(lowered: LoweredGraph) -> tuple[SizeSource, ...]:
+    """The first place where each size symbol can be read."""
+    from lamina_fx.symbolic import Symbol
+
+    found: dict[Any, SizeSource] = {}
+    for number, value in enumerate(lowered.inputs):
+        if isinstance(value, Symbol):
+            found.setdefault(value, SizeSource(value, number))
+    for number, value in enumerate(lowered.inputs):
+        if type(value) is Value:
+            for dim, size in enumerate(value.shape):
+                if isinstance(size, Symbol):
+                    found.setdefault(size, SizeSource(size, number, dim))
+    return tuple(found.values())
+
+
+def _safe_in_place(built: BuiltKernel, buffer: str) -> bool:
+    """Is every element of ``buffer`` read at its own index only, and before it is written?"""
+    from ..ir.kernel import Load, Store, walk
+
+    params = [p.name for p, b in zip(built.kernel.params, built.buffers, strict=True) if b == buffer]
+    if not params:
+        return True
+    (name,) = params
+    stores = [s for s in walk(built.kernel.body) if type(s) is Store and s.buffer == name]
+    seen_store = False
+    for stmt in walk(built.kernel.body):
+        if type(stmt) is Store and stmt.buffer == name:
+            seen_store = True
+        elif type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != stores[0].index):
+            return False
+    return len(stores) == 1
+
+

@@ -1,0 +1,99 @@
+"""Steps for values that no kernel computes: matrix products, convolutions, references on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.loops import Value
+from ..ir.program import Convolution, Gemm, HostCall, Operand
+from ..lower.externs import ConvolutionPlan, GemmPlan, strided_view
+from .kernels import Target
+from .trace import base_of
+
+__all__ = ["extern_step", "whole"]
+
+
+def whole(target: Target, value: Value) -> Operand:
+    """All of a buffer that holds ``value``."""
+    return Operand(target.buffer, target.dtype, 0, value.shape, target.strides)
+
+
+def extern_step(
+    value: Value, place: dict[Value, Target], targets: dict[Value, list[Target]], fusion: Any
+) -> list[Any]:
+    """The step that computes ``value``, and copies for further places where it must be stored."""
+    from ..ir.program import CopyBuffer
+
+    plan = value.attrs
+
+    def operand(item: Value) -> Operand:
+        return _operand(item, place, plan, fusion)
+
+    if type(plan) is GemmPlan:
+        step: Any = Gemm(operand(value.inputs[0]), operand(value.inputs[1]), _product(value, place[value]))
+    elif type(plan) is ConvolutionPlan:
+        step = Convolution(
+            operand(value.inputs[0]),
+            operand(value.inputs[1]),
+            None,
+            whole(place[value], value),
+            plan.stride,
+            tuple([(p, p) for p in plan.padding]),
+            plan.dilation,
+            plan.groups,
+            plan.transposed,
+            plan.output_padding,
+        )
+    else:
+        step = _host(value, place, operand)
+    steps = [step]
+    for item in (value, *value.outputs):
+        for target in targets.get(item, ()):
+            if target.buffer != place[item].buffer:
+                steps.append(CopyBuffer(whole(place[item], item), whole(target, item)))
+    return steps
+
+
+def _operand(item: Value, place: dict[Value, Target], plan: Any, fusion: Any) -> Operand:
+    if item.kind == "map" and item not in fusion.where:
+        base = base_of(item)
+        target = place[base]
+        base_strides, base.strides = base.strides, target.strides
+        found = strided_view(item)
+        base.strides = base_strides
+        assert found is not None, f"{item!r} is not a strided view of {base!r}"
+        return Operand(target.buffer, item.dtype, found[0], item.shape, found[1])
+    return whole(place[item], item)
+
+
+def _product(value: Value, target: Target) -> Operand:
+    left, right = value.inputs
+    b, m, n = left.shape[0], left.shape[1], right.shape[2]
+    strides = _row_major(b, m, n)
+    return Operand(target.buffer, target.dtype, 0, (b, m, n), strides)
+
+
+def _row_major(b: Any, m: Any, n: Any) -> tuple[Any, ...]:
+    return m * n, n, 1
+
+
+def _host(value: Value, place: dict[Value, Target], operand: Any) -> HostCall:
+    def lift(argument: Any) -> Any:
+        if type(argument) is Value:
+            return operand(argument)
+        if type(argument) in (tuple, list):
+            return tuple([lift(a) for a in argument])
+        return argument
+
+    from lamina_prims import operator
+
+    args, kwargs = [], []
+    for parameter in operator(value.op).schema.parameters:
+        argument = lift(value.attrs.args[parameter.name])
+        if parameter.keyword_only:
+            kwargs.append((parameter.name, argument))
+        else:
+            args.append(argument)
+    results = value.outputs or [value]
+    outs = tuple([whole(place[item], item) if item in place else None for item in results])
+    return HostCall(value.op, tuple(args), tuple(kwargs), outs, value.origin[2])
