@@ -301,8 +301,8 @@ def _(ct, out, input, dim, index, src, reduce, include_self, needs):
         return share if include_self else ops.mul(share, ops.sub(1, hit)), None, ops.gather(share, dim, index)
     if reduce == "prod":
         raise RuntimeError("scatter_reduce: reduce='prod' has no derivative; use sum, mean, amax or amin")
-    chosen = ops.convert_element_type(ops.eq(src, ops.gather(out, dim, index)), ct.dtype)
-    mine = ops.convert_element_type(ops.eq(input, out), ct.dtype)
+    chosen = ops.convert_element_type(ops.eq(src, ops.gather(out, dim, index)), element_type(ct))
+    mine = ops.convert_element_type(ops.eq(input, out), element_type(ct))
     mine = mine if include_self else ops.mul(mine, ops.sub(1, hit))
     share = ops.div(ct, ops.maximum(ops.scatter_add(mine, dim, index, chosen), 1))
     return ops.mul(mine, share), None, ops.mul(chosen, ops.gather(share, dim, index))

@@ -10,7 +10,7 @@ from lamina_fx import complex128, float64
 from ..arrays import element_type
 from ..elementwise import Elementwise
 from ..registry import both, composite, ops, primitive
-from ..samples import binary, call, calls, error, tensor
+from ..samples import binary, call, calls, error, tensor, without_gradient
 from ..types import Scalar, Tensor
 
 __all__ = [
@@ -113,7 +113,7 @@ def _(ct, input, other, needs):
     names=("div", "divide", "true_divide", "Tensor.div", "Tensor.divide", "Tensor.true_divide", "Tensor.__truediv__"),
     meta=Elementwise("div", "float"),
     reference="true_divide",
-    samples=binary(low=0.5),
+    samples=binary(low=1.0),
     errors=[_MISMATCH],
 )
 def div(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
@@ -386,7 +386,7 @@ def _(ct, out, input):
     names=both("nextafter"),
     meta=Elementwise("nextafter", allowed="float", exact=True),
     reference="nextafter",
-    samples=binary(dtypes=("float32", "float64"), mixed=()),
+    samples=without_gradient(binary(dtypes=("float32", "float64"), mixed=(), scalars=())),
     errors=[_MISMATCH],
 )
 def nextafter(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:

@@ -182,7 +182,7 @@ def _is_empty(input: Any) -> bool:
     return any(type(s) is int and s == 0 for s in input.shape)
 
 
-@composite(names=(*both("softmax"), "special.softmax"), **_SOFT)
+@composite(names=(*both("softmax"), "special.softmax", "nn.functional.softmax"), **_SOFT)
 def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """exp(input) divided by its sum along ``dim``, computed from the distance to the largest element."""
     wide, place, target = _prepared("softmax", input, dim, dtype)
@@ -201,7 +201,7 @@ def _(ct, out, dim):
     return (ops.mul(out, ops.sub(ct, total)),)
 
 
-@composite(names=(*both("log_softmax"), "special.log_softmax"), **_SOFT)
+@composite(names=(*both("log_softmax"), "special.log_softmax", "nn.functional.log_softmax"), **_SOFT)
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """log(softmax(input)), exact also where the softmax is tiny."""
     wide, place, target = _prepared("log_softmax", input, dim, dtype)

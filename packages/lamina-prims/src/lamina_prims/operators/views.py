@@ -18,7 +18,7 @@ from ..samples import call, calls, error, tensor
 from ..strides import view_strides
 from ..types import Shape, Size, Tensor
 
-__all__ = ["as_strided", "broadcast_in_dim", "permute", "reshape", "slice_", "slice_bounds", "whole_shape"]
+__all__ = ["as_strided", "broadcast_in_dim", "detach", "permute", "reshape", "slice_", "slice_bounds", "whole_shape"]
 
 
 # -- broadcast_in_dim ------------------------------------------------------------------------------------
@@ -386,3 +386,33 @@ def _(ct, input_spec, size, stride, storage_offset):
     return (permute(dense, tuple(order.index(d) for d in range(len(order)))),)
 
 
+
+
+# -- detach ----------------------------------------------------------------------------------------------
+
+
+@primitive(
+    names=both("detach"),
+    meta=lambda input: input,
+    reference=lambda input: input[...],
+    alias=True,
+    samples=calls(call(tensor(2, 3), gradient=False)),
+)
+def detach(input: Tensor) -> Tensor:
+    """The same memory as a tensor through which no gradient flows."""
+    ...
+
+
+@detach.vjp
+def _():
+    return (None,)
+
+
+@detach.normalize
+def _(input):
+    return input
+
+
+@detach.scatter
+def _(base, value):
+    return value
