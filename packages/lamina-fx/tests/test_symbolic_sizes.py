@@ -129,7 +129,7 @@ def test_a_question_answered_once_is_not_guarded_again(env):
     assert n > 3
     assert n > 2
     assert n != 1
-    assert not n == 0
+    assert n != 0
     assert not n < 4
     assert guards(env) == ["4 <= s0"]
     assert n > 4

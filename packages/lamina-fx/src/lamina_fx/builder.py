@@ -13,12 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .dtype import DType, dtype_of
 from .graph import Graph
-from .node import Argument, Node
+from .node import Argument, Node, map_arguments
 from .proxy import Proxy, to_node
-from .spec import Spec
+from .spec import Spec, TensorSpec
 
 __all__ = ["GraphBuilder", "OperatorLike", "OperatorResolver"]
+
+
+_PLAIN = frozenset((int, float, bool, str, type(None), Node, DType))
 
 
 class OperatorLike(Protocol):
@@ -66,6 +70,9 @@ class GraphBuilder:
         self.graph = graph
         self.source = source
         self.resolver = resolver
+        self.known: dict[int, str] = {}
+        """Attribute paths of arrays that are parameters of what is traced, by ``id``."""
+        self._constants: dict[int, tuple[Any, Node]] = {}
 
     def proxy(self, node: Node) -> Proxy:
         """The proxy of a node."""
@@ -77,14 +84,10 @@ class GraphBuilder:
 
     def call(self, operator: OperatorLike, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Add a call of ``operator``; returns a proxy, or a tuple of proxies for several outputs."""
-        spec = operator.infer(_map(args, _spec_of), _map(kwargs, _spec_of) if kwargs else {})
-        node = self.graph.call_function(
-            operator.id,
-            _map(args, to_node),
-            _map(kwargs, to_node) if kwargs else None,
-            spec=spec,
-            effect=operator.effect,
-        )
+        args = self.argument(args)
+        kwargs = self.argument(kwargs) if kwargs else {}
+        spec = operator.infer(map_arguments(args, _spec), map_arguments(kwargs, _spec) if kwargs else {})
+        node = self.graph.call_function(operator.id, args, kwargs, spec=spec, effect=operator.effect)
         if self.source is not None:
             node.meta.update(self.source())
         return self.results(node, spec)
@@ -99,7 +102,8 @@ class GraphBuilder:
         self, op: str, target: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, spec: Spec = None
     ) -> Proxy:
         """Add a node of any kind; proxies among the arguments become their nodes."""
-        node = self.graph.create_node(op, target, _map(args, to_node), _map(kwargs or {}, to_node), spec=spec)
+        args = self.argument(args)
+        node = self.graph.create_node(op, target, args, self.argument(kwargs) if kwargs else None, spec=spec)
         if self.source is not None:
             node.meta.update(self.source())
         return Proxy(node, self)
@@ -119,6 +123,45 @@ class GraphBuilder:
         find = getattr(self.resolver, "method", None)
         return find is not None and bool(find(name))
 
+    def argument(self, value: Any) -> Argument:
+        """What stands for ``value`` among a node's arguments.
+
+        Proxies become their nodes, inside containers too. A real array becomes a constant: an attribute of the graph
+        and a ``get_attr`` node, one for each array.
+        """
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if isinstance(value, Proxy):
+            return value.node
+        if kind is tuple:
+            return tuple([self.argument(v) for v in value])
+        if kind is list:
+            return [self.argument(v) for v in value]
+        if kind is dict:
+            return {key: self.argument(v) for key, v in value.items()}
+        if kind is slice:
+            return slice(self.argument(value.start), self.argument(value.stop), self.argument(value.step))
+        if isinstance(value, tuple) and hasattr(kind, "_fields"):
+            return kind(*[self.argument(v) for v in value])
+        return self.constant(value) if _is_array(value) else to_node(value)
+
+    def constant(self, value: Any) -> Node:
+        """The node that reads a real array."""
+        known = self._constants.get(id(value))
+        if known is not None:
+            return known[1]
+        graph = self.graph
+        name = self.known.get(id(value))
+        if name is None:
+            name = f"constant{len(graph.attributes)}"
+            graph.attributes[name] = value
+        first = next((n for n in graph.nodes if n.op != "placeholder"), None)
+        with graph.inserting_before(graph._root if first is None else first):  # it may be read from anywhere
+            node = graph.get_attr(name, spec=_array_spec(value))
+        self._constants[id(value)] = (value, node)
+        return node
+
     def results(self, node: Node, spec: Spec) -> Any:
         """The proxy of ``node``; with several outputs, a tuple of the proxies of its items."""
         if not isinstance(spec, tuple):
@@ -131,18 +174,16 @@ class GraphBuilder:
         return tuple(parts)
 
 
-def _map(value: Argument, fn: Callable[[Any], Any]) -> Any:
+def _spec(node: Node) -> Spec:
+    return node.spec
+
+
+def _is_array(value: Any) -> bool:
     kind = type(value)
-    if kind is tuple:
-        return tuple([_map(v, fn) for v in value])
-    if kind is list:
-        return [_map(v, fn) for v in value]
-    if kind is dict:
-        return {key: _map(v, fn) for key, v in value.items()}
-    if kind is slice:
-        return slice(_map(value.start, fn), _map(value.stop, fn), _map(value.step, fn))
-    return fn(value)
+    return hasattr(kind, "shape") and hasattr(kind, "dtype") and kind is not TensorSpec
 
 
-def _spec_of(value: Any) -> Any:
-    return value.node.spec if isinstance(value, Proxy) else value
+def _array_spec(value: Any) -> Spec:
+    """Spec of a real array: its own, or from dtype and shape (row-major)."""
+    spec = getattr(value, "spec", None)
+    return spec if isinstance(spec, TensorSpec) else TensorSpec(value.shape, dtype_of(str(value.dtype)))

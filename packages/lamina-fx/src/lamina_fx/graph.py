@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .node import KINDS, Argument, Node, map_arguments
+from .node import KINDS, Argument, Node, map_arguments, map_leaves
 from .spec import Spec
 
 __all__ = ["Graph"]
@@ -182,6 +182,7 @@ class Graph:
         """An equal graph with nodes of its own."""
         other = Graph()
         other.attributes = dict(self.attributes)
+        other.has_owner = self.has_owner
         mapping: dict[Node, Node] = {}
         for node in self.nodes:
             mapping[node] = other.node_copy(node, mapping.__getitem__)
@@ -196,6 +197,26 @@ class Graph:
         return structure.graphs_equal(self, other) if isinstance(other, Graph) else NotImplemented
 
     __hash__ = object.__hash__  # a graph changes, so tables look it up by identity
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        numbers = {node: _Reference(index) for index, node in enumerate(self.nodes)}
+        records = [
+            (
+                n.name,
+                n.op,
+                n.target,
+                *map_arguments((n.args, n.kwargs), numbers.__getitem__),
+                n.spec,
+                n.effect,
+                n.regions,
+                n.meta,
+            )
+            for n in self.nodes
+        ]
+        return _restore, (records, self.attributes, self.has_owner)
 
     def __str__(self) -> str:
         return printer.print_graph(self, strict=False)
@@ -252,6 +273,22 @@ class _NodeList:
             if node.op != "erased":
                 yield node
             node = before if node.op == "erased" else node._prev
+
+
+class _Reference(int):
+    """The number of a node, in a pickled graph."""
+
+
+def _restore(records: list[Any], attributes: dict[str, Any], has_owner: bool) -> Graph:
+    graph = Graph()
+    graph.attributes, graph.has_owner = attributes, has_owner
+    nodes: list[Node] = []
+    for name, op, target, args, kwargs, spec, effect, regions, meta in records:
+        args, kwargs = map_leaves((args, kwargs), lambda v: nodes[v] if type(v) is _Reference else v)
+        node = graph.create_node(op, target, args, kwargs, name=name, spec=spec, effect=effect)
+        node.regions, node.meta = regions, meta
+        nodes.append(node)
+    return graph
 
 
 def _identifier(text: str) -> str:

@@ -1,68 +1,116 @@
 """Run a graph node by node.
 
 An operator id is turned into a callable by a resolver, so the graph layer knows no operator itself.
+
+>>> from lamina_fx import Graph
+>>> g = Graph()
+>>> x = g.placeholder("x")
+>>> _ = g.output(g.call_function("add", (x, 1)))
+>>> Interpreter(g).run(41)
+42
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .graph import Graph
 from .node import Node, map_arguments
+from .python_operators import python_operator
 
-__all__ = ["Interpreter", "Resolver"]
+__all__ = ["Interpreter", "Resolver", "read_attribute"]
 
 Resolver = Callable[[str], Callable[..., Any]]
 """From an operator id to what is called for it."""
+
+Hook = Callable[[Node, Any], None]
 
 
 class Interpreter:
     """Runs ``graph``; override ``run_node`` or one of the six kind methods to do something else.
 
-    Values are dropped after their last use.
+    Values are dropped after their last use. An error gets a note that names the node and the user's line.
+
+    Args:
+        graph: what to run.
+        resolver: from an operator id to a callable; by default Python's own operators and wrapped functions.
+        owner: object whose attributes ``get_attr`` and ``call_module`` read when the graph has none of that name.
+        before: called with (node, (args, kwargs)) before each node.
+        after: called with (node, value) behind each node.
     """
 
-    def __init__(self, graph: Graph, resolver: Resolver) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        resolver: Resolver | None = None,
+        *,
+        owner: Any = None,
+        before: Hook | None = None,
+        after: Hook | None = None,
+    ) -> None:
         self.graph = graph
-        self.resolver = resolver
+        self.resolver = python_operator if resolver is None else resolver
+        self.owner = owner
+        self.before = before
+        self.after = after
         self.env: dict[Node, Any] = {}
 
-    def run(self, *inputs: Any) -> Any:
+    def run(self, *inputs: Any, initial: Mapping[Node, Any] | None = None) -> Any:
         """Run with these values for the placeholders, in order; returns the graph's result.
 
+        ``initial`` gives values of nodes that are then not computed.
+
         Raises:
-            TypeError: not as many inputs as placeholders.
+            TypeError: not as many inputs as placeholders (one with a default may be left out).
         """
-        wanted = len(self.graph.placeholders)
-        if len(inputs) != wanted:
-            raise TypeError(f"the graph takes {wanted} inputs, got {len(inputs)}")
+        self._check_inputs(inputs)
         self.inputs = iter(inputs)
-        self.env = {}
+        self.env = dict(initial) if initial else {}
         last_use = _last_uses(self.graph)
         for node in self.graph.nodes:
-            value = self.run_node(node)
+            if node in self.env:
+                continue
+            value = self._run_noted(node)
             if node.op == "output":
                 self.env = {}
                 return value
             self.env[node] = value
             for dead in last_use.get(node, ()):
-                del self.env[dead]
+                self.env.pop(dead, None)
         return None
+
+    def _check_inputs(self, inputs: tuple[Any, ...]) -> None:
+        placeholders = self.graph.placeholders
+        if len(inputs) > len(placeholders) or any(not p.args for p in placeholders[len(inputs) :]):
+            names = ", ".join(p.name for p in placeholders)
+            raise TypeError(f"the graph takes {len(placeholders)} inputs ({names}), got {len(inputs)}")
+
+    def _run_noted(self, node: Node) -> Any:
+        try:
+            return self.run_node(node)
+        except Exception as error:
+            error.add_note(f"while running {describe(node)}")
+            raise
 
     def run_node(self, node: Node) -> Any:
         """Compute one node from ``self.env``."""
         args = map_arguments(node.args, self.env.__getitem__)
-        kwargs = map_arguments(node.kwargs, self.env.__getitem__)
-        return getattr(self, node.op)(node, args, kwargs)
+        kwargs = map_arguments(node.kwargs, self.env.__getitem__) if node.kwargs else {}
+        if self.before is not None:
+            self.before(node, (args, kwargs))
+        value = getattr(self, node.op)(node, args, kwargs)
+        if self.after is not None:
+            self.after(node, value)
+        return value
 
     def placeholder(self, node: Node, args: Any, kwargs: Any) -> Any:
-        """The next input."""
-        return next(self.inputs)
+        """The next input, or the default."""
+        return next(self.inputs, *args)
 
     def get_attr(self, node: Node, args: Any, kwargs: Any) -> Any:
-        """An attribute of the graph."""
-        return self.graph.attributes[node.target]
+        """An attribute of the graph or its owner."""
+        return read_attribute(self.graph, self.owner, node.target)
 
     def call_function(self, node: Node, args: Any, kwargs: Any) -> Any:
         """Call the operator."""
@@ -75,12 +123,43 @@ class Interpreter:
         return getattr(args[0], node.target)(*args[1:], **kwargs)
 
     def call_module(self, node: Node, args: Any, kwargs: Any) -> Any:
-        """Call a module among the graph's attributes."""
-        return self.graph.attributes[node.target](*args, **kwargs)
+        """Call a module among the graph's or the owner's attributes."""
+        return read_attribute(self.graph, self.owner, node.target)(*args, **kwargs)
 
     def output(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The result."""
         return args[0]
+
+
+def read_attribute(graph: Graph, owner: Any, path: str) -> Any:
+    """The attribute at a dotted path: of the graph if it has it, otherwise of ``owner``.
+
+    Raises:
+        AttributeError: neither has it.
+    """
+    if path in graph.attributes:
+        return graph.attributes[path]
+    if owner is None:
+        known = ", ".join(graph.attributes) or "none"
+        raise AttributeError(f"the graph has no attribute {path!r} (it has: {known})")
+    value = owner
+    for part in path.split("."):
+        if hasattr(value, part):
+            value = getattr(value, part)
+        elif part.isdigit():
+            value = value[int(part)]
+        else:
+            raise AttributeError(f"{type(owner).__name__} has no attribute {path!r}")
+    return value
+
+
+def describe(node: Node) -> str:
+    """A node as a line of text, with the user's line when known."""
+    args = ", ".join([f"%{a.name}" if type(a) is Node else repr(a) for a in node.args])
+    args += "".join([f", {k}={v!r}" for k, v in node.kwargs.items()])
+    source = node.meta.get("source")
+    where = f", from {source[0]}:{source[1]} in {source[2]}" if source else ""
+    return f"%{node.name} = {node.target}({args}){where}"
 
 
 def _last_uses(graph: Graph) -> dict[Node, list[Node]]:

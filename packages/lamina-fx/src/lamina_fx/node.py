@@ -14,7 +14,7 @@ from .spec import Spec
 if TYPE_CHECKING:
     from .graph import Graph
 
-__all__ = ["KINDS", "Argument", "Node", "map_arguments"]
+__all__ = ["KINDS", "Argument", "Node", "map_arguments", "map_leaves"]
 
 Argument = Any
 """A node, a constant, or a tuple, list, dict or slice of them."""
@@ -43,6 +43,20 @@ def map_arguments(arguments: Argument, fn: Callable[[Node], Any]) -> Any:
     if isinstance(arguments, tuple):  # a named tuple
         return kind(*[map_arguments(a, fn) for a in arguments])
     return arguments
+
+
+def map_leaves(arguments: Argument, fn: Callable[[Any], Any]) -> Any:
+    """Copy nested arguments with ``fn`` applied to everything that is no container."""
+    kind = type(arguments)
+    if kind is tuple or kind is list:
+        return kind([map_leaves(a, fn) for a in arguments])
+    if kind is dict:
+        return {key: map_leaves(a, fn) for key, a in arguments.items()}
+    if kind is slice:
+        return slice(*[map_leaves(a, fn) for a in (arguments.start, arguments.stop, arguments.step)])
+    if isinstance(arguments, tuple):
+        return kind(*[map_leaves(a, fn) for a in arguments])
+    return fn(arguments)
 
 
 class Node:

@@ -1,9 +1,9 @@
 """Checks that a graph is well formed.
 
-What a verified graph promises: node names are unique identifiers; every argument is defined before its use in the
-same graph (or a graph around it is not reached into); ``users`` mirrors the arguments; placeholders come first; there is
-one output, the last node; attributes that ``get_attr`` reads exist; with a resolver, every ``call_function`` names an
-operator and has the spec that the operator infers.
+What a verified graph promises: node names are unique identifiers; every argument is defined in the same graph before
+its use; ``users`` mirrors the arguments; placeholders come first; there is one output, the last node; attributes that
+``get_attr`` reads exist; with a resolver, every ``call_function`` names an operator and has the spec that the operator
+infers.
 """
 
 from __future__ import annotations

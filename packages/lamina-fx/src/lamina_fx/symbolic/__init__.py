@@ -22,7 +22,8 @@ from .symint import SymBool, SymInt, sym_int, sym_max, sym_min
 __all__ = [
     "C_PRELUDE", "FALSE", "TRUE", "And", "BooleanConstant", "BooleanExpr", "Comparison", "Eq", "Expr", "ExprLike",
     "Facts", "FloorDiv", "Integer", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product", "ShapeEnv",
-    "ShapeGuard", "Sum", "SymBool", "SymFloat", "SymInt", "Symbol", "UnbackedSizeError", "as_expr", "divides", "exact_quotient",
+    "ShapeGuard", "Sum", "SymBool", "SymFloat", "SymInt", "Symbol", "UnbackedSizeError", "as_expr", "divides",
+    "exact_quotient",
     "known_divisor", "parse_expr", "range_with", "sym_float", "sym_int", "sym_max", "sym_min", "sym_sqrt", "to_c",
     "to_python",
 ]  # fmt: skip

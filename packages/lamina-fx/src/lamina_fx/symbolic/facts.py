@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from .boolean import difference
@@ -31,7 +32,7 @@ class Facts:
     ``version`` grows whenever simplification may give something else than before.
     """
 
-    def __init__(self, preference: Callable[[Expr], Any] = lambda symbol: symbol.key) -> None:
+    def __init__(self, preference: Callable[[Expr], Any] = attrgetter("key")) -> None:
         self.preference = preference
         self.version = 0
         self.replacements: dict[Expr, Expr] = {}

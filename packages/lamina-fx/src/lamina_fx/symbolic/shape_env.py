@@ -12,8 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .expr import BooleanExpr, Bounds, Expr, Integer, Symbol, as_expr
 from .facts import Facts
@@ -29,8 +28,7 @@ class UnbackedSizeError(RuntimeError):
     """A definite answer was wanted about a size that only running the program tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeGuard:
+class ShapeGuard(NamedTuple):
     """A condition on the inputs' sizes, and the user's line that asked for it (None when unknown)."""
 
     expr: BooleanExpr
@@ -54,7 +52,7 @@ class ShapeEnv:
         """What each symbol is in the user's words, such as ``x.shape[0]``."""
         self.lines: dict[Symbol, str] = {}
         self.hints: dict[Symbol, int] = {}
-        self.facts = Facts(lambda term: (isinstance(term, Symbol), term not in self.hints, term.key))
+        self.facts = Facts(self._preference)
         self._duck: dict[int, SymInt] = {}
         self._names: set[str] = set()
 
@@ -244,6 +242,9 @@ class ShapeEnv:
         if line is not None:
             return line
         return next((self.lines[s] for s in sorted(expr.free_symbols, key=lambda s: s.key) if s in self.lines), None)
+
+    def _preference(self, term: Expr) -> tuple[bool, bool, Any]:
+        return isinstance(term, Symbol), term not in self.hints, term.key
 
     def _unknown(self, expr: Expr) -> UnbackedSizeError:
         unbacked = sorted((s for s in expr.free_symbols if s not in self.hints), key=lambda s: s.key)

@@ -31,7 +31,8 @@ Grammar (``[]`` optional, ``*`` repeated)::
                | "placeholder" [target] ["(" value ")"]
                | "output" "(" value ")"
     argument   = [name "="] value
-    spec       = dtype "[" expr, ... "]" ["@" "(" expr, ... ")"] [device] | kind ["(" value ")"] | "(" spec, ... ")" | "?"
+    spec       = dtype "[" expr, ... "]" ["@" "(" expr, ... ")"] [device] | kind ["(" value ")"] | "(" spec, ... ")"
+               | "?"
     value      = "%" name | number | string | True | False | None | "..." | dtype | tuple | list | dict
                | "slice" "(" value "," value "," value ")" | "complex" "(" float "," float ")" | "device" "(" string ")"
                | "sym" "(" expr ")" | "expr" "(" expr ")" | "spec" "(" spec ")" | graph
