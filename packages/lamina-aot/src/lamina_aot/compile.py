@@ -14,7 +14,8 @@ from lamina_fx import Graph, Node
 from .checkpoint import recompute_checkpoints
 from .joint import JointGraph
 from .partition import ancestors, extract, partition
-from .runtime import CompiledGraph, CompileGraph, Executable, symbols_of
+from .runtime import CompiledGraph, CompileGraph, Executable
+from .symbols import size_reader
 from .trace import trace_joint
 
 __all__ = ["compile_captured", "gradient_graph"]
@@ -62,7 +63,7 @@ def compile_captured(
         compile_graph(forward_graph, name),
         compile_backward,
         compile_second,
-        symbols_of(joint.graph),
+        size_reader(joint.graph),
     )
 
 

@@ -69,6 +69,8 @@ class JointGraph:
     tangents: tuple[Node, ...] = ()
     backward_nodes: frozenset[Node] = field(default_factory=frozenset)
     """Nodes that were written while gradients were computed."""
+    grad_inputs: tuple[int, ...] = ()
+    """The last ``len(grad_inputs)`` inputs are the ``.grad`` of these inputs."""
 
     @property
     def results(self) -> tuple[Any, ...]:

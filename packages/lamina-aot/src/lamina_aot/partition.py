@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from lamina_fx import Graph, Node
+from lamina_fx import Graph, Node, ScalarSpec
 
 from .costs import BANNED, CHEAP, FREE, MODERATE, bytes_of, recompute_cost
 from .joint import JointGraph
 from .maxflow import INFINITE, Network
+from .symbols import free_symbols, size_reader
 
 __all__ = ["Partition", "ancestors", "extract", "partition"]
 
@@ -23,16 +25,18 @@ __all__ = ["Partition", "ancestors", "extract", "partition"]
 class Partition:
     """Two graphs and what goes between them.
 
-    ``forward`` takes the joint graph's inputs and returns its forward results followed by ``saved`` values that
-    are no inputs. ``backward`` takes all ``saved`` values, then the tangents, and returns the gradients.
-    ``saved_inputs[k]`` is the input index of saved value k, or None when the forward graph returns it.
+    ``forward`` takes the joint graph's inputs and returns its forward results, then the other ``saved`` values.
+    ``backward`` takes all ``saved`` values, then the tangents, and returns the gradients. ``places[k]`` says where
+    saved value k is: ``("input", index)`` or ``("result", index)`` among everything the forward graph returns.
     """
 
     forward: Graph
     backward: Graph
     saved: tuple[Node, ...]
-    saved_inputs: tuple[int | None, ...]
+    places: tuple[tuple[str, int], ...]
     saved_bytes: int
+    symbols: tuple[Any, ...] = ()
+    """Sizes (SymInt) that the backward cannot read off its tensors: numbers after the tangents."""
 
 
 def partition(joint: JointGraph, budget: float = 1.0) -> Partition:
@@ -71,11 +75,13 @@ class _Facts:
         tangents = set(joint.tangents)
         self.after_tangent: set[Node] = set()
         for node in graph.nodes:
-            if node in tangents or any(i in self.after_tangent for i in node.all_input_nodes):
-                if node.op != "output":
-                    self.after_tangent.add(node)
+            depends = node in tangents or any(i in self.after_tangent for i in node.all_input_nodes)
+            if depends and node.op != "output":
+                self.after_tangent.add(node)
+        self.overwritten = {n for n, info in zip(graph.placeholders, joint.inputs, strict=False) if info.written}
         results = joint.results
         roots = [r for r in results[: joint.forward_count] if isinstance(r, Node)]
+        self.returned = set(roots)
         roots += [n for n in graph.nodes if n.effect is not None and n not in self.after_tangent]
         self.forward = ancestors(roots)
         self.gradients = [r for r in results[joint.forward_count :] if isinstance(r, Node)]
@@ -105,7 +111,9 @@ class _Facts:
     def _keeping(self, node: Node, eager: bool) -> int:
         if isinstance(node.spec, tuple):
             return INFINITE  # several results: each is kept by its getitem
-        if node.op in ("placeholder", "get_attr"):
+        if node in self.overwritten:
+            return INFINITE  # the caller's memory holds something else by then; a clone is kept
+        if node.op in ("placeholder", "get_attr") or node in self.returned:
             return 1 + bytes_of(node) // 64  # it lives anyway
         if _checkpointed(node):
             return INFINITE
@@ -119,6 +127,7 @@ def _checkpointed(node: Node) -> bool:
 
 
 def ancestors(roots: list[Node]) -> set[Node]:
+    """These nodes and everything that they are computed from."""
     seen = set(roots)
     stack = list(roots)
     while stack:
@@ -131,15 +140,32 @@ def ancestors(roots: list[Node]) -> set[Node]:
 
 def _split(joint: JointGraph, facts: _Facts, saved: list[Node]) -> Partition:
     inputs = joint.graph.placeholders[: len(joint.inputs)]
-    position = {node: k for k, node in enumerate(inputs)}
-    kept = [node for node in saved if node not in position]
-    order = [node for node in saved if node in position] + kept
     results = joint.results
-    forward = extract(joint, inputs, ancestors(kept) | facts.forward, (*results[: joint.forward_count], *kept))
+    returned = list(results[: joint.forward_count])
+    returned += [node for node in saved if node not in inputs and node not in returned]
+    places = {node: ("input", k) for k, node in enumerate(inputs)}
+    for k, node in enumerate(returned):
+        places.setdefault(node, ("result", k))
+    order = sorted(saved, key=places.__getitem__)
+    kept = [node for node in returned if isinstance(node, Node)]
+    forward = extract(joint, inputs, ancestors(kept) | facts.forward, tuple(returned))
     backward_inputs = [*order, *joint.tangents]
     needed = _needed(facts.gradients, set(backward_inputs))
     backward = extract(joint, backward_inputs, needed, results[joint.forward_count :])
-    return Partition(forward, backward, tuple(order), tuple(position.get(n) for n in order), _kept_bytes(saved))
+    symbols = _add_symbols(backward)
+    return Partition(forward, backward, tuple(order), tuple(places[n] for n in order), _kept_bytes(saved), symbols)
+
+
+def _add_symbols(graph: Graph) -> tuple[Any, ...]:
+    """Give a graph number inputs for the symbols that stand alone in no placeholder's shape."""
+    readable = size_reader(graph).places
+    missing = [size for symbol, size in free_symbols(graph.nodes).items() if symbol not in readable]
+    if missing:
+        last = graph.placeholders[-1]
+        with graph.inserting_after(last):
+            for size in missing:
+                graph.placeholder(str(size), spec=ScalarSpec(int, size))
+    return tuple(missing)
 
 
 def _needed(roots: list[Node], given: set[Node]) -> set[Node]:
@@ -155,6 +181,7 @@ def _needed(roots: list[Node], given: set[Node]) -> set[Node]:
 
 
 def extract(joint: JointGraph, inputs: list[Node], nodes: set[Node], results: tuple[object, ...]) -> Graph:
+    """A graph of its own from some of the joint graph's nodes, with these inputs and results."""
     graph = Graph()
     graph.attributes = dict(joint.graph.attributes)
     mapping: dict[Node, Node] = {}

@@ -13,7 +13,7 @@ import lamina_tensor
 from lamina_fx import Graph, Interpreter, Node
 from lamina_prims import operators
 
-__all__ = ["Replay", "resolve"]
+__all__ = ["Replay", "resolve", "touches_gradients"]
 
 
 def _backward(loss: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
@@ -53,6 +53,14 @@ def resolve(target: str) -> Callable[..., Any]:
     raise KeyError(f"the captured graph calls {target!r}, which is neither an operator nor an in-place method")
 
 
+def touches_gradients(captured: Graph) -> bool:
+    """Whether the program reads or changes ``.grad`` of anything."""
+    return any(node.target in _TOUCHING for node in captured.nodes)
+
+
+_TOUCHING = frozenset(("autograd.backward", "grad_get", "grad_set"))
+
+
 class Replay(Interpreter):
     """Interpreter of captured graphs over tensors whose new nodes go to ``graph``.
 
@@ -66,7 +74,8 @@ class Replay(Interpreter):
 
     def run_node(self, node: Node) -> Any:
         """Run one node with its regions in force."""
-        self.tracer.source = node.meta.get("source")
+        source = node.meta.get("source")
+        self.tracer.meta = {} if source is None else {"source": source}
         if not node.regions:
             self.traced.regions = ()
             return super().run_node(node)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lamina_tensor
-from lamina_fx import Graph, ScalarSpec, TensorSpec
+from lamina_fx import Graph, TensorSpec
 from lamina_tensor import Tensor, autograd
 
 from .joint import JointGraph, OutputInfo
 from .partition import Partition
+from .symbols import SizeReader
 
 __all__ = ["CompileGraph", "CompiledGraph", "Executable"]
 
@@ -37,7 +38,7 @@ class CompiledGraph:
     """Compiles the backward half; called once, at the first backward."""
     compile_second: Callable[[Sequence[Any]], Executable]
     """Compiles the gradients as a differentiable function of inputs and tangents (for ``create_graph``)."""
-    symbols: tuple[tuple[int, Any], ...] = ()
+    sizes: SizeReader = field(default_factory=lambda: SizeReader({}))
     _backward: Executable | None = field(default=None, repr=False)
     _second: Executable | None = field(default=None, repr=False)
 
@@ -53,6 +54,8 @@ class CompiledGraph:
         """Run on these inputs."""
         if self._plain:
             return self.forward(*inputs)
+        if self.joint.grad_inputs:
+            inputs += tuple(inputs[k].grad for k in self.joint.grad_inputs)
         if self.halves is None:
             results = self.forward(*inputs)
         else:
@@ -73,7 +76,7 @@ class CompiledGraph:
             elif info.kind == "view":
                 values.append(self._view(inputs, info))
             elif info.kind == "constant":
-                values.append(self._size(inputs, info.value))
+                values.append(self.sizes(inputs, info.value))
             else:
                 inputs[info.index].copy_(results[info.value])
         return tuple(values)
@@ -81,23 +84,18 @@ class CompiledGraph:
     def _view(self, inputs: Sequence[Any], info: OutputInfo) -> Tensor:
         spec = info.spec
         assert spec is not None
-        sizes = [self._size(inputs, s) for s in spec.shape]
-        strides = [self._size(inputs, s) for s in spec.strides]
-        return inputs[info.index].as_strided(sizes, strides, self._size(inputs, info.offset))
-
-    def _size(self, inputs: Sequence[Any], size: Any) -> Any:
-        expr = getattr(size, "expr", None)
-        if expr is None:
-            return size
-        return expr.evaluate({symbol: inputs[index] for index, symbol in self.symbols})
+        sizes = [self.sizes(inputs, s) for s in spec.shape]
+        strides = [self.sizes(inputs, s) for s in spec.strides]
+        return inputs[info.index].as_strided(sizes, strides, self.sizes(inputs, info.offset))
 
     # -- derivatives -----------------------------------------------------------------------------
 
-    def gradients(self, saved: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, inputs: Sequence[Any], saved: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
         """Run the backward half, compiling it the first time."""
+        assert self.halves is not None
         if self._backward is None:
             self._backward = self.compile_backward()
-        return self._backward(*saved, *tangents)
+        return self._backward(*saved, *tangents, *(self.sizes(inputs, s) for s in self.halves.symbols))
 
     def differentiable_gradients(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
         """The gradients with a history of their own, from the original inputs."""
@@ -116,8 +114,7 @@ class _Apply(autograd.Function):
         assert compiled.halves is not None
         results = compiled.forward(*inputs)
         count = compiled.joint.forward_count
-        kept = iter(results[count:])
-        saved = [next(kept) if k is None else inputs[k] for k in compiled.halves.saved_inputs]
+        saved = [(inputs if place == "input" else results)[k] for place, k in compiled.halves.places]
         ctx.compiled = compiled
         ctx.numbers = {k: v for k, v in enumerate(saved) if not isinstance(v, Tensor)}
         ctx.saved_count = len(saved)
@@ -139,7 +136,7 @@ class _Apply(autograd.Function):
         if lamina_tensor.is_grad_enabled():
             gradients = compiled.differentiable_gradients(ctx.inputs, tangents)
         else:
-            gradients = compiled.gradients(saved, tangents)
+            gradients = compiled.gradients(ctx.inputs, saved, tangents)
         return (None, *(None if i.gradient is None else gradients[i.gradient] for i in compiled.joint.inputs))
 
 
@@ -154,17 +151,6 @@ def _tangents(compiled: CompiledGraph, inputs: Sequence[Any], cotangents: Sequen
         spec = node.spec
         assert isinstance(spec, TensorSpec)
         if given is None:
-            given = lamina_tensor.zeros([compiled._size(inputs, s) for s in spec.shape], dtype=spec.dtype)
+            given = lamina_tensor.zeros([compiled.sizes(inputs, s) for s in spec.shape], dtype=spec.dtype)
         tangents.append(given if given.is_contiguous() else given.contiguous())
     return tangents
-
-
-def symbols_of(graph: Graph) -> tuple[tuple[int, Any], ...]:
-    """(input index, symbol) of each input that is a symbolic size."""
-    found = []
-    for index, node in enumerate(graph.placeholders):
-        if isinstance(node.spec, ScalarSpec):
-            expr = getattr(node.spec.value, "expr", None)
-            if expr is not None:
-                found.append((index, expr))
-    return tuple(found)

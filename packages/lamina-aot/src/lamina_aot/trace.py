@@ -7,14 +7,15 @@ engine's by construction, and in-place writes and views become functional by the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import lamina_tensor
 from lamina_fx import Graph, Node, TensorSpec
-from lamina_tensor import Tensor
+from lamina_tensor import Tensor, autograd
 
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
-from .replay import Replay
+from .replay import Replay, touches_gradients
 
 __all__ = ["trace_joint"]
 
@@ -22,97 +23,116 @@ __all__ = ["trace_joint"]
 def trace_joint(captured: Graph, inputs: Sequence[Any]) -> JointGraph:
     """Trace ``captured`` with inputs like these.
 
-    ``inputs`` has one entry per placeholder: a tensor (real or fake; only its spec, ``requires_grad``, leaf state,
-    and whether it shares memory with others are read) or a number. An input that is another's ``.grad`` is
-    recognised by identity.
+    ``inputs`` has one entry per placeholder: a tensor (real or fake; only its spec, ``requires_grad``, leaf state and
+    ``.grad`` are read) or a number. Where the program touches gradients, each leaf's ``.grad`` that is no input
+    already becomes an additional one (``JointGraph.grad_inputs``).
     """
     return _Trace(captured, inputs).run()
 
 
+class _Entry(autograd.Function):
+    """Stands between a leaf and the program where the program's input is no leaf: it may be written in place."""
+
+    @staticmethod
+    def forward(ctx: Any, leaf: Any, tracer: Any) -> Any:
+        """The same value in memory of its own."""
+        return tracer.copy(leaf)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Any) -> Any:
+        """Passed on."""
+        return cotangent, None
+
+
 class _Trace:
-    """State of one tracing."""
+    """State of one tracing. ``leaves`` are what gradients are taken by, ``values`` what the program gets."""
 
     def __init__(self, captured: Graph, inputs: Sequence[Any]) -> None:
         self.captured = captured
         self.examples = list(inputs)
         self.graph = Graph()
-        self.infos: list[InputInfo] = []
         self.nodes: list[Node] = []
+        self.leaves: list[Any] = []
         self.values: list[Any] = []
+        self.grad_inputs: list[int] = []
         self.results: list[Node] = []
         self.result_index: dict[Node, int] = {}
 
     def run(self) -> JointGraph:
+        """Do everything."""
         with lamina_tensor.trace(self.graph) as self.tracer:
             self._make_inputs()
-            replay = Replay(self.captured, self.graph, self.tracer)
-            returned = replay.run(*self.values)
+            returned = Replay(self.captured, self.graph, self.tracer).run(*self.values[: len(self.examples)])
             self.graph.regions = ()
-            self.tracer.source = None
+            self.tracer.meta = {}
             outputs = [self._output(value) for value in returned]
             updates = self._grad_updates()
-            written = [self._written(k) for k in range(len(self.values))]
-            outputs += [self._rebase(k) for k, w in enumerate(written) if w and self._has_history(k)]
+            rebased = [k for k in range(len(self.values)) if self._written(k) and self._has_history(k)]
+            outputs += [OutputInfo("rebase", k, value=self.values[k], requires_grad=True) for k in rebased]
             tangents, outputs, gradients, backward_nodes = self._differentiate(outputs)
+            written = [self._written(k) and k not in rebased for k in range(len(self.values))]
             self._protect_written(written, backward_nodes)
             self._write_back(written)
-        infos = self._input_infos(written, gradients)
-        found = [g for g in gradients if g is not None]
+        found = [g for g in gradients.values() if g is not None]
         self.graph.output((*self.results, *found))
         return JointGraph(
             self.graph,
-            tuple(infos),
+            tuple(self._input_infos(written, gradients)),
             tuple(outputs),
             tuple(updates),
             len(self.results),
             tuple(tangents),
             frozenset(backward_nodes),
+            tuple(self.grad_inputs),
         )
 
     # -- inputs ----------------------------------------------------------------------------------
 
     def _make_inputs(self) -> None:
-        by_id: dict[int, int] = {}
         for placeholder, example in zip(self.captured.placeholders, self.examples, strict=True):
-            index = len(self.values)
-            if not isinstance(example, Tensor):
-                node = self.graph.placeholder(placeholder.target, spec=placeholder.spec)
-                self.nodes.append(node)
+            if isinstance(example, Tensor):
+                spec = placeholder.spec if isinstance(placeholder.spec, TensorSpec) else example.spec
+                self._make_input(placeholder.target, spec, example.requires_grad, example.is_leaf)
+            else:
+                self.nodes.append(self.graph.placeholder(placeholder.target, spec=placeholder.spec))
+                self.leaves.append(example)
                 self.values.append(example)
-                continue
-            by_id[id(example)] = index
-            spec = placeholder.spec if isinstance(placeholder.spec, TensorSpec) else example.spec
-            node = self.graph.placeholder(placeholder.target, spec=spec)
-            self.nodes.append(node)
-            self.values.append(self.tracer.input(node, requires_grad=example.requires_grad, is_leaf=example.is_leaf))
-        self.grad_of: dict[int, int] = {}
-        for example, value in zip(self.examples, self.values, strict=True):
-            grad = example.grad if isinstance(example, Tensor) and example.is_leaf else None
-            if grad is not None and id(grad) in by_id:
-                value.grad = self.values[by_id[id(grad)]]
-        self.first_grads = [v.grad if isinstance(v, Tensor) and v.is_leaf else None for v in self.values]
-        self.first_versions = [v._version if isinstance(v, Tensor) else 0 for v in self.values]
+        if touches_gradients(self.captured):
+            self._make_grads()
+        leaf = [isinstance(v, Tensor) and v.is_leaf for v in self.values]
+        self.first_grads = [v.grad if is_leaf else None for v, is_leaf in zip(self.values, leaf, strict=True)]
 
-    def _input_infos(self, written: list[bool], gradients: list[Node | None]) -> list[InputInfo]:
-        infos, count = [], 0
-        position: dict[int, int] = {}
-        for index, gradient in zip(self.differentiable, gradients, strict=True):
-            if gradient is not None:
-                position[index] = count
-                count += 1
-        for k, (example, value) in enumerate(zip(self.examples, self.values, strict=True)):
-            if not isinstance(value, Tensor):
+    def _make_input(self, name: str, spec: TensorSpec, requires_grad: bool, is_leaf: bool) -> Tensor:
+        node = self.graph.placeholder(name, spec=spec)
+        leaf = self.tracer.input(node, requires_grad=requires_grad)
+        value = leaf if is_leaf or not requires_grad else _Entry.apply(leaf, self.tracer)
+        self.nodes.append(node)
+        self.leaves.append(leaf)
+        self.values.append(value)
+        return value
+
+    def _make_grads(self) -> None:
+        position = {id(example): k for k, example in enumerate(self.examples)}
+        for k, example in enumerate(self.examples):
+            if not isinstance(example, Tensor) or not example.is_leaf or example.grad is None:
+                continue
+            grad = example.grad
+            if id(grad) in position:
+                self.values[k].grad = self.values[position[id(grad)]]
+                continue
+            self.grad_inputs.append(k)
+            self.values[k].grad = self._make_input(f"{self.nodes[k].name}_grad", grad.spec, False, True)
+
+    def _input_infos(self, written: list[bool], gradients: dict[int, Node | None]) -> list[InputInfo]:
+        order = [k for k, g in gradients.items() if g is not None]
+        position = {k: n for n, k in enumerate(order)}
+        infos = []
+        for k, leaf in enumerate(self.leaves):
+            if not isinstance(leaf, Tensor):
                 infos.append(InputInfo(None))
                 continue
-            infos.append(
-                InputInfo(
-                    self.nodes[k].spec,
-                    example.requires_grad,
-                    example.is_leaf,
-                    written[k],
-                    position.get(k),  # type: ignore[arg-type]
-                )
-            )
+            is_leaf = self.values[k] is leaf
+            infos.append(InputInfo(leaf.spec, leaf.requires_grad, is_leaf, written[k], position.get(k)))
         return infos
 
     # -- outputs ---------------------------------------------------------------------------------
@@ -132,13 +152,16 @@ class _Trace:
         for index, given in enumerate(self.values):
             if isinstance(given, Tensor) and given.storage is value.storage:
                 return OutputInfo("view", index, spec=value.spec, offset=value.storage_offset())
-        node = self.tracer.value(value)
-        return OutputInfo("value", self._result(node), value=value, requires_grad=value.requires_grad)
+        index = self._result(self.tracer.value(value))
+        # A backward inside the program has used up the history: what comes out is a plain value.
+        alive = value.requires_grad and (value.grad_fn is None or not value.grad_fn.released)
+        return OutputInfo("value", index, value=value, requires_grad=alive)
 
     def _grad_updates(self) -> list[GradUpdate]:
         updates = []
-        for k, value in enumerate(self.values):
-            if not isinstance(value, Tensor) or not value.is_leaf or value.grad is self.first_grads[k]:
+        for k, first in enumerate(self.first_grads):
+            value = self.values[k]
+            if not isinstance(value, Tensor) or not value.is_leaf or value.grad is first:
                 continue
             grad = value.grad
             updates.append(GradUpdate(k, None if grad is None else self._result(self.tracer.value(grad))))
@@ -151,19 +174,11 @@ class _Trace:
         return isinstance(value, Tensor) and self.tracer.mutated(value)
 
     def _has_history(self, index: int) -> bool:
-        return (
-            not self.values[index].is_leaf
-            and self.values[index].requires_grad
-            and self.values[index]._version != (self.first_versions[index])
-        )
-
-    def _rebase(self, index: int) -> OutputInfo:
-        value = self.values[index]
-        return OutputInfo("rebase", index, value=value, requires_grad=True)
+        return self.values[index].requires_grad and not self.values[index].is_leaf
 
     def _write_back(self, written: list[bool]) -> None:
         for node, value, is_written in zip(self.nodes, self.values, written, strict=True):
-            if is_written and (value.is_leaf or not value.requires_grad):
+            if is_written:
                 final = self.tracer.value(value)
                 if final is not node:
                     self.graph.call_function("copy_to", (node, final), effect="write")
@@ -183,49 +198,28 @@ class _Trace:
 
     def _differentiate(
         self, outputs: list[OutputInfo]
-    ) -> tuple[list[Node], list[OutputInfo], list[Node | None], set[Node]]:
-        self.differentiable = [
-            k for k, v in enumerate(self.values) if isinstance(v, Tensor) and self.examples[k].requires_grad
-        ]
-        roots = [o for o in outputs if o.requires_grad]
+    ) -> tuple[list[Node], list[OutputInfo], dict[int, Node | None], set[Node]]:
+        leaves = {k: v for k, v in enumerate(self.leaves) if isinstance(v, Tensor) and v.requires_grad}
+        roots = [info.value for info in outputs if info.requires_grad]
         done: list[OutputInfo] = []
-        tangents: list[Node] = []
-        seeds: list[Any] = []
         for info in outputs:
-            value = info.value
             if info.kind == "rebase":
-                index = self._result(self.tracer.value(value))
-            else:
-                index = info.index
-            tangent = None
+                info = replace(info, value=self._result(self.tracer.value(info.value)))
+            elif info.kind == "value":
+                info = replace(info, value=None)
+            done.append(info)
+        if not roots or not leaves:
+            return [], done, {}, set()
+        tangents: list[Node] = []
+        for k, info in enumerate(done):
             if info.requires_grad:
-                node = self.graph.placeholder(f"tangent_{len(tangents)}", spec=value.spec.replace(strides=None))
-                tangent = len(tangents)
-                tangents.append(node)
-                seeds.append(self.tracer.input(node, requires_grad=False, is_leaf=True))
-            kept = index if info.kind == "rebase" else info.value if info.kind == "constant" else None
-            done.append(
-                OutputInfo(
-                    info.kind,
-                    info.index if info.kind != "value" else index,
-                    kept,
-                    info.spec,
-                    info.offset,
-                    info.requires_grad,
-                    tangent,
-                )
-            )
-        if not roots or not self.differentiable:
-            return [], [_without_tangent(o) for o in done], [], set()
+                spec = outputs[k].value.spec.replace(strides=None)
+                done[k] = replace(info, tangent=len(tangents))
+                tangents.append(self.graph.placeholder(f"tangent_{len(tangents)}", spec=spec))
+        seeds = [self.tracer.input(node) for node in tangents]
         before = set(self.graph.nodes)
-        found = lamina_tensor.autograd.grad(
-            [o.value for o in roots], [self.values[k] for k in self.differentiable], seeds, allow_unused=True
-        )
-        gradients = [None if g is None else self.tracer.value(g) for g in found]
-        return tangents, done, gradients, {n for n in self.graph.nodes if n not in before}
-
-
-def _without_tangent(info: OutputInfo) -> OutputInfo:
-    if info.tangent is None:
-        return info
-    return OutputInfo(info.kind, info.index, info.value, info.spec, info.offset, info.requires_grad, None)
+        found = autograd.grad(roots, list(leaves.values()), seeds, allow_unused=True)
+        gradients = {
+            k: None if grad is None else self.tracer.value(grad) for k, grad in zip(leaves, found, strict=True)
+        }
+        return tangents, done, gradients, {node for node in self.graph.nodes if node not in before}

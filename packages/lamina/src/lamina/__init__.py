@@ -16,7 +16,7 @@ aliases.install()
 
 __version__ = "0.1.0.dev0"
 
-_LAZY = {"compile": "compile", "explain": "explain"}
+_LAZY = {"compile": "entry", "explain": "explanation"}
 _MODULES = frozenset(("compiler", *(name.removeprefix("lamina.") for name in aliases.ALIASES)))
 
 

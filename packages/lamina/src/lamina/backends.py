@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from lamina_fx import Graph, Interpreter
 from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
+from lamina_tensor._C import bump
 
 __all__ = ["Backend", "ReferenceBackend", "backend_of", "list_backends"]
 
@@ -57,7 +58,7 @@ class ReferenceArtifact:
             if node.target == "copy_to":
                 for placeholder, value in zip(self.graph.placeholders, inputs, strict=True):
                     if placeholder is node.args[0]:
-                        value._bump_version()
+                        bump(value)
         return tuple(from_numpy(r.copy()) if hasattr(r, "dtype") else r for r in results)
 
 

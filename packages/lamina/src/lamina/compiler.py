@@ -8,7 +8,7 @@ import lamina_dynamo
 from lamina_dynamo import disable, is_compiling, mark_dynamic, mark_static, maybe_mark_dynamic
 
 from .backends import list_backends
-from .explain import Explanation, explain
+from .explanation import Explanation, explain
 from .records import GraphRecord, clear_records, records
 from .report import write_report
 from .summary import Summary, summary

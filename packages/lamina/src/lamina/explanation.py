@@ -8,7 +8,7 @@ from typing import Any
 
 from lamina_fx import print_graph
 
-from .compile import compile
+from .entry import compile
 from .records import GraphRecord, records
 from .summary import summary
 
