@@ -55,6 +55,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def get_include() -> str:
+    """Folder of the C headers (``lamina/tensor_abi.h``), for a compiler's include path."""
+    return __file__.rpartition("__init__")[0] + "include"
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LATER})
 
@@ -88,6 +93,7 @@ __all__ = [
     "content_hash",
     "contiguous_strides",
     "from_json",
+    "get_include",
     "graphs_equal",
     "map_arguments",
     "map_leaves",
