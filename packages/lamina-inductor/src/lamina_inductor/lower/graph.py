@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec
+from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec, bool_
 from lamina_prims import operator
 
 from ..ir.loops import Size, Value
@@ -149,7 +149,7 @@ class _Lowering:
         tensors = [o for o in operands if type(o) is Value]
         if not tensors or any(t.shape != call.value_shape() for t in tensors):
             return None
-        if not all(self.supports(node.target, d) for d in {call.spec.dtype, *(t.dtype for t in tensors)}):
+        if not self.supports(node.target, next((t.dtype for t in tensors if t.dtype is not bool_), bool_)):
             return None
         return pointwise.pointwise_call(call, tuple(operands))
 

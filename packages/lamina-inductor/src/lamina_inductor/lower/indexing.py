@@ -152,21 +152,29 @@ def _gather(call: Call) -> Value | None:
 def _write_gather(emitter: Any, value: Value, index: Index) -> Any:
     input, positions = value.inputs
     dim = value.attrs[0]
-    place = emitter.bind(emitter.read(positions, index), input.shape[dim], value)
+    place = emitter.bind(emitter.read(positions, index), input.shape[dim], value, dim=dim)
     return emitter.read(input, (*index[:dim], place, *index[dim + 1 :]))
 
 
-@lowers("take_rows", "index_select", "embedding")
-def _index_select(call: Call) -> Value | None:
-    input, index = call.get("input", "weight"), call.get("index", "indices")
-    dim = call.get("dim", default=0)
-    if not isinstance(input, Value) or not isinstance(index, Value) or len(index.shape) != 1:
+@lowers("index")
+def _index(call: Call) -> Value | None:
+    input, indices = call["input"], tuple(call["indices"])
+    if any(type(n) is int and n == 0 for n in input.shape):
         return None
-    return _indexed(call, (input, index), _write_select, dim, cost=2)
+    given = [d for d, i in enumerate(indices) if i is not None]
+    place = given[0] if given[-1] - given[0] == len(given) - 1 else 0
+    tensors = tuple([indices[d] for d in given])
+    return _indexed(call, (input, *tensors), _write_index, (tuple(given), place), cost=2)
 
 
-def _write_select(emitter: Any, value: Value, index: Index) -> Any:
-    input, positions = value.inputs
-    dim = value.attrs
-    place = emitter.bind(emitter.read(positions, (index[dim],)), input.shape[dim], value)
-    return emitter.read(input, (*index[:dim], place, *index[dim + 1 :]))
+def _write_index(emitter: Any, value: Value, index: Index) -> Any:
+    input, *tensors = value.inputs
+    given, place = value.attrs
+    count = len(tensors[0].shape)
+    common = index[place : place + count]
+    rest = iter((*index[:place], *index[place + count :]))
+    found = {
+        d: emitter.bind(emitter.read(t, common), input.shape[d], value, wrap=True, dim=d)
+        for d, t in zip(given, tensors, strict=True)
+    }
+    return emitter.read(input, tuple([found[d] if d in found else next(rest) for d in range(len(input.shape))]))

@@ -34,7 +34,7 @@ def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...]
     """A point value applying ``call.op`` to ``operands`` (values or Python scalars), with constants ``extra`` behind."""
     tensors = tuple([o for o in operands if type(o) is Value])
     dtypes = [t.dtype for t in tensors]
-    common = next((d for d in dtypes if d is not bool_), bool_)
+    common = next((d for d in dtypes if d is not bool_), call.spec.dtype if call.op == "where" else bool_)
     value = call.value("point", tensors)
     value.attrs = (
         call.op,

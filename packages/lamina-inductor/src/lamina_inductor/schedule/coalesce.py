@@ -37,11 +37,12 @@ def fast_axis(statements: list[Any], axes: list[Symbol]) -> Symbol | None:
     """The axis along which most accesses walk memory element by element."""
     known = frozenset(axes)
     votes = dict.fromkeys(axes, 0)
-    for stmt in statements:
-        if type(stmt) is Load or type(stmt) is Store:
-            for axis, step in (affine(stmt.index, known) or {}).items():
-                if step == 1:
-                    votes[axis] += 2 if type(stmt) is Store else 1
+    accesses = [(s, affine(s.index, known) or {}) for s in statements if type(s) is Load or type(s) is Store]
+    most = max([len(steps) for _, steps in accesses], default=0)
+    for stmt, steps in accesses:
+        for axis, step in steps.items():
+            if step == 1 and len(steps) == most:
+                votes[axis] += 2 if type(stmt) is Store else 1
     if not axes or not any(votes.values()):
         return axes[-1] if axes else None
     return max(reversed(axes), key=votes.__getitem__)

@@ -70,7 +70,7 @@ class Emitter:
         self.statements: list[Any] = []
         self.memo: dict[Any, Any] = {}
         self.mask: str | None = None
-        self.checks: list[Value] = []
+        self.checks: list[tuple[Value, int]] = []
         self.first_check = first_check
         self._names = 0
 
@@ -127,7 +127,7 @@ class Emitter:
             return expr
         return bool(expr.value) if isinstance(expr, BooleanConstant) else self.index_value(expr, bool_)
 
-    def bind(self, value: Operand, size: Size | None, source: Value, wrap: bool = False) -> Size:
+    def bind(self, value: Operand, size: Size | None, source: Value, wrap: bool = False, dim: int = 0) -> Size:
         """Use an integer value as an index, checked against ``size`` (None: known to be right)."""
         if type(value) is int and type(size) is int and 0 <= value < size:
             return value
@@ -140,7 +140,7 @@ class Emitter:
             check = 0
             if size is not None:
                 check = self.first_check + len(self.checks)
-                self.checks.append(source)
+                self.checks.append((source, dim))
             self.statements.append(BindIndex(found, value, size, wrap, check, self.mask))
         return found
 

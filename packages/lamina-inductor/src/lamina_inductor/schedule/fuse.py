@@ -209,9 +209,9 @@ def realize(fusion: Fusion, value: Value) -> Value:
             index = home.index[base_of(value)]
             for item in reversed(chain):
                 index = item.back(index)  # type: ignore[misc]
-        if index is not None and base_of(value) not in home.late and not home.is_row_value(base_of(value)):
-            group = home
+        if index is not None:
+            fusion.add_member(home, value, index, late=base_of(value) in home.late)
         else:
             group, index = fusion.new_group(value, value.shape)
-        fusion.add_member(group, value, index)
+            fusion.add_member(group, value, index)
     return value

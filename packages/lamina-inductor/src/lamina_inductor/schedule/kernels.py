@@ -35,7 +35,7 @@ class BuiltKernel:
     kernel: Kernel
     buffers: tuple[str | Partial, ...]
     sizes: tuple[Symbol, ...]
-    checks: tuple[Value, ...]
+    checks: tuple[tuple[Value, int], ...]
 
 
 class _Params:
@@ -88,7 +88,7 @@ def build_kernel(
 
 
 def _assemble(
-    group: Group, params: _Params, body: tuple[Loop, ...], partials: list[Partial], note: str, checks: tuple[Value, ...]
+    group: Group, params: _Params, body: tuple[Loop, ...], partials: list[Partial], note: str, checks: tuple[tuple[Value, int], ...]
 ) -> BuiltKernel:
     read, written, sizes = _usage(body)
     declared = []

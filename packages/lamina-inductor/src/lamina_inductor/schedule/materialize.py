@@ -7,7 +7,7 @@ from typing import Any
 from ..ir.loops import Value
 from .fuse import ExternStep, Fusion
 from .groups import Group
-from .trace import numel
+from .trace import base_of, numel
 
 __all__ = ["materialize"]
 
@@ -35,6 +35,7 @@ def materialize(fusion: Fusion) -> None:
         outside = readers.get(value)
         if outside is not None and value not in fusion.required and _recompute(value, home, outside, live):
             for reader in outside.values():
+                reader.sources.pop(value, None)
                 for base in fusion.reads(value):
                     _read(fusion, reader, base, readers, live)
             inlined[value] = None
@@ -52,8 +53,6 @@ def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[in
     if type(reader) is ExternStep and item.kind == "map" and item in fusion.where:
         readers.setdefault(item, {})[reader.number] = reader
         return
-    from .trace import base_of
-
     value = base_of(item)
     if value.lazy and value not in fusion.where:
         return
@@ -88,9 +87,17 @@ def _sweep(fusion: Fusion, live: set[Value]) -> None:
         group.producers, group.consumers = {}, {}
         group.late = {v: None for v in group.late if v in live}
     fusion.groups = [g for g in fusion.groups if g.alive]
+    for step in fusion.steps:
+        step.producers, step.consumers = {}, {}
     for group in fusion.groups:
         for source in group.sources:
             home = fusion.where.get(source)
             if home is not None:
                 home.consumers[group.number] = group
                 group.producers[home.number] = home
+    for step in fusion.steps:
+        for item in step.value.inputs:
+            home = fusion.where.get(item if item in fusion.where else base_of(item))
+            if home is not None:
+                home.consumers[step.number] = step
+                step.producers[home.number] = home

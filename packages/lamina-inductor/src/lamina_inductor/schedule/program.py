@@ -153,8 +153,8 @@ class _Assembly:
             for n, _ in direct:
                 del writes[n]
             built = self._build(item, [])
-        for source in built.checks:
-            self.checks.append(_check(len(self.checks) + 1, source))
+        for source, dim in built.checks:
+            self.checks.append(_check(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)
 
     def _build(self, group: Group, direct: list[tuple[int, Value]]) -> BuiltKernel:
@@ -204,11 +204,10 @@ class _Assembly:
         )
 
 
-def _check(number: int, source: Value) -> Check:
+def _check(number: int, source: Value, dim: int) -> Check:
     _, op, line = source.origin
     where = f" (at {line})" if line else ""
-    dim = source.attrs[0] if type(source.attrs) is tuple else source.attrs
-    size = source.inputs[0].shape[dim] if type(dim) is int else "its size"
+    size = source.inputs[0].shape[dim]
     return Check(number, "IndexError", f"{op}: an index is out of range for dimension {dim} with size {size}{where}")
 
 

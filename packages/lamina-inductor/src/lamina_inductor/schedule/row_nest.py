@@ -68,7 +68,7 @@ def _chunk_rows(extent: Size, work: Any) -> int:
     if type(extent) is not int or type(work) is not int:
         return SYMBOLIC_ROWS
     chunks = max(1, min(CHUNKS, extent * work // CHUNK_WORK, extent))
-    return -(-extent // chunks)
+    return max(1, -(-extent // chunks))
 
 
 def _chunked(

@@ -1,0 +1,45 @@
+"""The C++ backend as other layers see it: a graph of primitives in, a callable artifact out.
+
+>>> from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+>>> from lamina_prims import ops
+>>> graph = Graph()
+>>> x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((4,), float32)))
+>>> _ = graph.output((ops.exp(x).node,))
+>>> artifact = CppBackend().compile(graph, name="f")      # doctest: +SKIP
+>>> [k.name for k in artifact.kernels]                    # doctest: +SKIP
+['k0_exp']
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import Graph
+
+from .backends.cpp import compile_program, supports
+from .ir.program import Program
+from .schedule.program import build_program
+
+__all__ = ["CppBackend"]
+
+
+class CppBackend:
+    """Compiles graphs to C++ kernels.
+
+    keep: composites that are passed through as they are (none yet: softmax and norms fuse from their primitives).
+    """
+
+    name = "cpp"
+    keep: frozenset[str] = frozenset()
+
+    def program(self, graph: Graph, *, name: str = "graph") -> Program:
+        """The kernels and steps for ``graph``, before any C++ is made: for inspection and tests."""
+        return build_program(graph, name=name, supports=supports)
+
+    def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> Any:
+        """An ``Artifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
+
+        Raises:
+            NoCompiler: there is no C++ compiler; the caller may fall back to the reference interpreter.
+        """
+        return compile_program(self.program(graph, name=name), **(options or {}))
