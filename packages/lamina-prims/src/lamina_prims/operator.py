@@ -12,7 +12,6 @@ Calling an operator dispatches on its arguments:
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -106,7 +105,7 @@ class Operator:
         Reducing a gradient to the argument's shape (unbroadcasting) and dtype is done by the caller.
         """
         self.vjp_rule = rule
-        self.vjp_saves = tuple(inspect.signature(rule).parameters)
+        self.vjp_saves = rule.__code__.co_varnames[: rule.__code__.co_argcount]
         return rule
 
     def normalize(self, rule: Callable[..., Any]) -> Callable[..., Any]:

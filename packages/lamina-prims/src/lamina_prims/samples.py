@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,30 @@ class Sample:
 
 @dataclass(frozen=True)
 class ErrorSample:
-    """A call that must raise ``error`` with a message in which the pattern ``match`` is found."""
+    """A call that must raise ``error`` with a message in which the pattern ``match`` is found.
+
+    ``described`` are the arguments before their ``tensor(...)`` descriptions are filled.
+    """
 
     error: type[BaseException]
     match: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    described: tuple[tuple[Any, ...], dict[str, Any]]
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments by position, filled from a fixed seed."""
+        return fill(self.described[0], np.random.default_rng(0))
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The arguments by name, filled from a fixed seed."""
+        return fill(self.described[1], np.random.default_rng(1))
 
 
 Sampler = Callable[[np.random.Generator], Iterator[Sample]]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class TensorArgument:
     """An array to be made: uniform in [low, high); see ``tensor``."""
 
@@ -89,7 +102,7 @@ class TensorArgument:
     kind: str
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """A call to be made; see ``call``."""
 
@@ -130,9 +143,21 @@ def calls(*listed: Call) -> Sampler:
 
 
 def error(kind: type[BaseException], match: str, *args: Any, **kwargs: Any) -> ErrorSample:
-    """An error sample; its ``tensor(...)`` arguments are filled at once."""
-    rng = np.random.default_rng(0)
-    return ErrorSample(kind, match, fill(args, rng), {key: fill(value, rng) for key, value in kwargs.items()})
+    """An error sample; its ``tensor(...)`` arguments are filled when it is used."""
+    return ErrorSample(kind, match, (args, kwargs))
+
+
+def _late(build: Callable[..., Sampler]) -> Callable[..., Sampler]:
+    """Build the list of calls when the sampler is used: declarations are imported often, samples used in tests only."""
+
+    @wraps(build)
+    def declare(*args: Any, **kwargs: Any) -> Sampler:
+        def make(rng: np.random.Generator) -> Iterator[Sample]:
+            return build(*args, **kwargs)(rng)
+
+        return make
+
+    return declare
 
 
 def chain(*samplers: Sampler) -> Sampler:
@@ -160,6 +185,7 @@ _SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0,), (2, 0, 3), (1,), (2, 1
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
+@_late
 def unary(
     low: float = -3.0,
     high: float = 3.0,
@@ -184,6 +210,7 @@ _PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 _MIXED = (("float32", "float64"), ("int64", "float32"), ("int32", "int64"), ("bfloat16", "float16"), ("uint8", "int8"))
 
 
+@_late
 def binary(
     low: float = -3.0,
     high: float = 3.0,
@@ -214,6 +241,7 @@ def binary(
     return calls(*listed)
 
 
+@_late
 def nary(
     count: int,
     low: float = -3.0,
@@ -232,6 +260,7 @@ def nary(
     return calls(*listed)
 
 
+@_late
 def reduction(
     low: float = -2.0,
     high: float = 2.0,

@@ -11,7 +11,7 @@ from ..arrays import element_type
 from ..dims import as_shape, canonical_dim, numel
 from ..registry import both, composite, ops
 from ..samples import call, calls, error, tensor
-from ..types import Shape, Size, Tensor
+from ..types import Shape, Tensor
 
 __all__: list[str] = []
 
@@ -360,18 +360,3 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     left = ops.reshape(input, tuple(x for s in a for x in (s, 1)))
     right = ops.reshape(other, tuple(x for s in b for x in (1, s)))
     return ops.reshape(ops.mul(left, right), tuple(x * y for x, y in zip(a, b, strict=True)))
-
-
-@composite(
-    names=("nn.functional.one_hot",),
-    samples=calls(call(tensor(4, dtype="int64", low=0, high=3), 3), call(tensor(2, 2, dtype="int64", low=0, high=3), 5)),
-    errors=[error(RuntimeError, "int64", tensor(3), 3)],
-)
-def one_hot(tensor: Tensor, num_classes: Size = -1) -> Tensor:
-    """A new last dimension with 1 at the position that the element names, 0 elsewhere (int64)."""
-    if element_type(tensor) is not int64:
-        raise RuntimeError(f"one_hot: the classes must be int64, not {element_type(tensor)}")
-    if type(num_classes) is int and num_classes == -1:
-        num_classes = int(ops.amax(tensor)) + 1
-    classes = ops.iota(num_classes, device=tensor.device)
-    return ops.convert_element_type(ops.eq(ops.unsqueeze(tensor, -1), classes), int64)
