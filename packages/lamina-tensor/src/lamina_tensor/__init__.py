@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import *  # noqa: F403  (element types; the names are listed below)
 from lamina_fx import DTYPES, Device, DType
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 

@@ -15,17 +15,43 @@ from lamina_prims import Operator
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
 
-from ._C import TensorBase, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
+from ._C import FastOp, TensorBase, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
 from .autograd.record import record
 from .fake import run_fake
-from .kernels import KERNELS
+from .kernels import KERNELS, UFUNCS, VIEWS, dtype_mask
 from .plan import Plan, plan_of
 from .storage import FakeStorage, TracedStorage
 from .views import mark_view
 
-__all__ = ["create", "dispatch", "slow_call", "slow_resolved", "specs_of"]
+__all__ = ["FAST", "create", "dispatch", "dispatch_fast", "make_fast", "slow_call", "slow_resolved", "specs_of"]
 
 _TENSOR, _NO_DATA, _GRAD = 1, 2, 4
+
+
+FAST: dict[Operator, Any] = {}
+"""For operators with a fast path: the ``FastOp`` that takes it."""
+
+
+def make_fast(op: Operator, name: str, spelling: str | None = None) -> Any:
+    """The ``FastOp`` of an operator: with a ufunc, a kernel or a view if there is one for it."""
+    rule = op.vjp_rule is not None
+    ufunc = UFUNCS.get(op.id)
+    if ufunc is not None:
+        mask = dtype_mask(ufunc.kinds)
+        return FastOp(op, name, op.__doc__, ufunc.function, ufunc.arity, mask, ufunc.bool_result, spelling)
+    if op.id in VIEWS and op.alias is not False:
+        return FastOp(op, name, op.__doc__, VIEWS[op.id], spelling=spelling, view=True, differentiable=rule)
+    if op.id in KERNELS and op.alias is False:
+        return FastOp(op, name, op.__doc__, KERNELS[op.id], spelling=spelling, differentiable=rule)
+    return FastOp(op, name, op.__doc__, spelling=spelling)
+
+
+def dispatch_fast(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """As ``dispatch``, for a call from Python: by the fast path where the operator has one."""
+    entry = FAST.get(op)
+    if entry is None:
+        return dispatch(op, args, kwargs)
+    return entry(*args, **kwargs) if kwargs else entry(*args)
 
 
 _OPERANDS = (TensorBase, int, float, complex, np.ndarray, np.generic)
@@ -135,13 +161,8 @@ def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     op = plan.op
     arrays = to_arrays(args)
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
-    kernel = KERNELS.get(op.id)
-    value: Any = NotImplemented
     try:
-        if kernel is not None:
-            value = kernel(*arrays, **named)
-        if value is NotImplemented:
-            value = op.run_arrays(arrays, named)
+        value = op.run_arrays(arrays, named)
     except Exception as error:
         _raise_better(op, args, kwargs, error)
         raise

@@ -5,11 +5,13 @@ from __future__ import annotations
 from lamina_fx import CPU, DTYPES, TensorSpec
 from lamina_prims.arrays import numpy_dtype
 from lamina_prims.modes import MODES
+from lamina_prims.registry import operators
 from numpy._core import umath
 
 from . import _C
 from .autograd.record import record
-from .dispatch import slow_call
+from .dispatch import FAST, make_fast, slow_call
+from .kernels import KERNELS, UFUNCS, VIEWS
 from .methods import install_methods
 from .size import Size
 from .tensor import Tensor
@@ -31,4 +33,7 @@ _C.init(
     record=record,
     special_dtypes={d.code: numpy_dtype(d) for d in DTYPES if d.name in _SPECIAL},
 )
+for _id in (*UFUNCS, *KERNELS, *VIEWS):
+    if (_op := operators().get(_id)) is not None:
+        FAST[_op] = make_fast(_op, _id)
 install_methods(Tensor)

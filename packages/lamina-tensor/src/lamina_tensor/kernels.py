@@ -1,8 +1,8 @@
 """Fast kernels on NumPy arrays for the operators that programs call most.
 
-An operator without an entry runs its reference from lamina_prims. An entry is either a ufunc, which is right as it is
-for the listed kinds of dtype (operands of one dtype, result of that dtype or bool), or a function of arrays that may
-return ``NotImplemented`` for what only the reference knows.
+An operator without an entry runs its reference from lamina_prims, or its body. ``UFUNCS`` are right as they are for
+the listed kinds of dtype (operands of one dtype, result of that dtype or bool). ``KERNELS`` are functions of arrays
+and ``VIEWS`` give views of their first argument; both may return ``NotImplemented`` for what they do not know.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from lamina_fx import DTYPES
 
-__all__ = ["KERNELS", "Ufunc", "UFUNCS", "dtype_mask"]
+__all__ = ["KERNELS", "UFUNCS", "VIEWS", "Ufunc", "dtype_mask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,31 @@ UFUNCS: dict[str, Ufunc] = {
     "exp": Ufunc(np.exp, 1, "float"),
     "log": Ufunc(np.log, 1, "float"),
     "sqrt": Ufunc(np.sqrt, 1, "float"),
+    "reciprocal": Ufunc(np.reciprocal, 1, "float"),
     "sin": Ufunc(np.sin, 1, "float"),
     "cos": Ufunc(np.cos, 1, "float"),
     "tanh": Ufunc(np.tanh, 1, "float"),
     "abs": Ufunc(np.absolute, 1, "int float"),
+    "floor": Ufunc(np.floor, 1, "float"),
+    "ceil": Ufunc(np.ceil, 1, "float"),
+    "sign": Ufunc(np.sign, 1, "int"),
     "eq": Ufunc(np.equal, 2, "bool int float complex", True),
     "ne": Ufunc(np.not_equal, 2, "bool int float complex", True),
     "lt": Ufunc(np.less, 2, "bool int float", True),
     "le": Ufunc(np.less_equal, 2, "bool int float", True),
     "gt": Ufunc(np.greater, 2, "bool int float", True),
     "ge": Ufunc(np.greater_equal, 2, "bool int float", True),
-    "logical_and": Ufunc(np.logical_and, 2, "bool", True),
-    "logical_or": Ufunc(np.logical_or, 2, "bool", True),
-    "logical_not": Ufunc(np.logical_not, 1, "bool", True),
+    "bitwise_and": Ufunc(np.bitwise_and, 2, "bool int"),
+    "bitwise_or": Ufunc(np.bitwise_or, 2, "bool int"),
+    "bitwise_xor": Ufunc(np.bitwise_xor, 2, "bool int"),
+    "bitwise_not": Ufunc(np.invert, 1, "bool int"),
 }
 
 _add_reduce = np.add.reduce
+_max_reduce = np.maximum.reduce
 _FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_BOOL = np.dtype(bool)
+_ZERO = {d: d.type(0) for d in _FLOATS}
 
 
 def _axis(dim: Any) -> Any:
@@ -71,20 +79,123 @@ def _axis(dim: Any) -> Any:
     return NotImplemented
 
 
-def _sum(input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _sum(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     axis = _axis(dim)
-    if dtype is not None or input.dtype not in _FLOATS or axis is NotImplemented or not input.ndim:
+    if input.dtype not in _FLOATS or axis is NotImplemented or not input.ndim:
         return NotImplemented
     return _add_reduce(input, axis, None, None, keepdim)
 
 
+def _mean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    axis = _axis(dim)
+    if input.dtype not in _FLOATS or axis is NotImplemented or not input.size:
+        return NotImplemented
+    total = _add_reduce(input, axis, None, None, keepdim)
+    count = input.size // total.size
+    return total / total.dtype.type(count)
+
+
 def _matmul(input: Any, other: Any) -> Any:
-    if input.dtype not in _FLOATS or other.dtype != input.dtype or input.ndim != 2 or other.ndim != 2:
+    if input.dtype not in _FLOATS or other.dtype != input.dtype or input.ndim < 2 or other.ndim < 2:
         return NotImplemented
     return np.matmul(input, other)
 
 
+def _relu(input: Any) -> Any:
+    if input.dtype not in _FLOATS:
+        return NotImplemented
+    return np.maximum(input, _ZERO[input.dtype])
+
+
+def _sigmoid(input: Any) -> Any:
+    if input.dtype not in _FLOATS:
+        return NotImplemented
+    one = input.dtype.type(1)
+    return one / (one + np.exp(-input))
+
+
+def _softmax(input: Any, dim: Any) -> Any:
+    if input.dtype not in _FLOATS or type(dim) is not int or not input.size:
+        return NotImplemented
+    powers = np.exp(input - _max_reduce(input, dim, None, None, True))
+    powers /= _add_reduce(powers, dim, None, None, True)
+    return powers
+
+
+def _where(condition: Any, input: Any, other: Any) -> Any:
+    plain = condition.dtype == _BOOL and type(input) is np.ndarray and type(other) is np.ndarray
+    return np.where(condition, input, other) if plain and input.dtype == other.dtype else NotImplemented
+
+
+def _clone(input: Any) -> Any:
+    return input.copy("K")
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "sum": _sum,
+    "mean": _mean,
     "matmul": _matmul,
+    "mm": _matmul,
+    "bmm": _matmul,
+    "relu": _relu,
+    "sigmoid": _sigmoid,
+    "softmax": _softmax,
+    "where": _where,
+    "clone": _clone,
+}
+
+
+def _sizes(args: tuple[Any, ...]) -> Any:
+    return args[0] if len(args) == 1 else args
+
+
+def _view(input: Any, *size: Any) -> Any:
+    shaped = input.reshape(_sizes(size))
+    return shaped if np.may_share_memory(shaped, input) or not input.size else NotImplemented
+
+
+def _expand(input: Any, *size: Any) -> Any:
+    wanted = _sizes(size)
+    if type(wanted) is int:
+        wanted = (wanted,)
+    lead = len(wanted) - input.ndim
+    whole = tuple([s if s >= 0 else input.shape[i - lead] for i, s in enumerate(wanted)])
+    return np.broadcast_to(input, whole)
+
+
+def _unsqueeze(input: Any, dim: int) -> Any:
+    if not -input.ndim - 1 <= dim <= input.ndim:
+        return NotImplemented
+    dim = dim if dim >= 0 else dim + input.ndim + 1
+    return input.reshape((*input.shape[:dim], 1, *input.shape[dim:])) if input.size else NotImplemented
+
+
+def _squeeze(input: Any, dim: Any = None) -> Any:
+    if type(dim) is not int:
+        return NotImplemented if dim is not None else input.squeeze()
+    return input.squeeze(dim) if input.ndim and input.shape[dim] == 1 else NotImplemented
+
+
+def _select(input: Any, dim: int, index: int) -> Any:
+    if not input.ndim or not -input.ndim <= dim < input.ndim:
+        return NotImplemented
+    return input[(slice(None),) * (dim % input.ndim) + (index, Ellipsis)]
+
+
+def _permute(input: Any, *dims: Any) -> Any:
+    order = _sizes(dims)
+    return NotImplemented if type(order) is int else input.transpose(order)
+
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "view": _view,
+    "reshape": lambda input, *shape: input.reshape(_sizes(shape)),
+    "permute": _permute,
+    "transpose": lambda input, dim0, dim1: input.swapaxes(dim0, dim1) if input.ndim else NotImplemented,
+    "t": lambda input: input.T if input.ndim <= 2 else NotImplemented,
+    "T": lambda input: input.T,
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+    "expand": _expand,
+    "select": _select,
 }

@@ -12,10 +12,10 @@ from typing import Any
 from lamina_prims import Operator
 from lamina_prims.registry import by_name, names, resolve
 
-from ._C import FastOp, TensorBase
+from ._C import TensorBase
 from .creation import creator
+from .dispatch import FAST, make_fast
 from .inplace import call_inplace
-from .kernels import KERNELS, UFUNCS, dtype_mask
 
 __all__ = ["function", "install_methods", "namespace_names", "operator_of"]
 
@@ -48,7 +48,7 @@ def function(name: str) -> Any:
             return None
         made = _creator(name, overloads) if _creates(name, overloads) else fast_operator(name, overloads)
         _FUNCTIONS[name] = made
-        _OPERATOR_OF[made] = overloads[0].id
+        _OPERATOR_OF.setdefault(made, overloads[0].id)
     return made
 
 
@@ -68,17 +68,16 @@ def _creator(name: str, overloads: tuple[Operator, ...]) -> Callable[..., Any]:
 def fast_operator(name: str, overloads: tuple[Operator, ...]) -> Any:
     """A ``FastOp`` for a spelling."""
     op = overloads[0]
+    if len(overloads) == 1 and not name.startswith("Tensor.__"):
+        made = FAST.get(op)  # one object for the function and the method
+        if made is not None:
+            return made
     reflected = name.startswith("Tensor.__")
     spelling = name if len(overloads) > 1 or reflected else None
-    short = name.rpartition(".")[2]
-    ufunc = UFUNCS.get(op.id)
-    if ufunc is not None:
-        mask = dtype_mask(ufunc.kinds)
-        return FastOp(op, short, op.__doc__, ufunc.function, ufunc.arity, mask, ufunc.bool_result, spelling)
-    kernel = KERNELS.get(op.id)
-    if kernel is not None and op.alias is False:
-        return FastOp(op, short, op.__doc__, kernel, spelling=spelling)
-    return FastOp(op, short, op.__doc__, spelling=spelling)
+    made = make_fast(op, name.rpartition(".")[2], spelling)
+    if spelling is None:
+        FAST[op] = made
+    return made
 
 
 def inplace_method(name: str, overloads: tuple[Operator, ...]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from .autograd.engine import backward
 from .autograd.hooks import RemovableHandle, register_accumulate_hook, register_tensor_hook, retain_grad
 from .autograd.node import edge_of
 from .conversion import Conversion
-from .dispatch import dispatch
+from .dispatch import dispatch_fast
 from .indexing import getitem, setitem
 from .inplace import copy_into
 
@@ -56,7 +56,7 @@ class Tensor(TensorBase, Conversion):
 
     def __lamina_operator__(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Called by an operator that finds this tensor among its arguments."""
-        return dispatch(op, args, kwargs)
+        return dispatch_fast(op, args, kwargs)
 
     # -- shape -----------------------------------------------------------------------------------------
 

@@ -57,11 +57,20 @@ def scatter(base: Any, steps: Sequence[ViewStep], value: Any) -> Any:
     seen = [base]
     for step in steps[:-1]:
         seen.append(replay(seen[-1], (step,)))
-    for (operator, args, kwargs, index), below in zip(reversed(steps), reversed(seen)):
-        if operator.scatter_rule is None or index is not None:
-            raise NotImplementedError(
-                f"{operator.id} does not say how a write to its result changes its input; clone() the view first"
-            )
-        rest = operator.schema.bind((below, *args), kwargs)[1:]
-        value = operator.scatter_rule(below, value, *rest)
+    for step, below in zip(reversed(steps), reversed(seen)):
+        value = _scatter_step(step, below, value)
     return value
+
+
+def _scatter_step(step: ViewStep, below: Any, value: Any) -> Any:
+    operator, args, kwargs, index = step
+    if operator.scatter_rule is not None and index is None:
+        rest = operator.schema.bind((below, *args), kwargs)[1:]
+        return operator.scatter_rule(below, value, *rest)
+    view = replay(below, (step,))
+    inner = view._chain[len(below._chain or ()) :] if view._chain else ()
+    if not inner or inner[0][0] is operator:
+        raise NotImplementedError(
+            f"{operator.id} does not say how a write to its result changes its input; clone() the view first"
+        )
+    return scatter(below, inner, value)  # a composite: the steps that its body takes

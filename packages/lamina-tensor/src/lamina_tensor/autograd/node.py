@@ -51,6 +51,11 @@ class Node:
     def release(self) -> None:
         """Drop what was saved for the backward pass."""
 
+    @property
+    def released(self) -> bool:
+        """True once the backward pass has gone through and dropped what was saved."""
+        return False
+
     def name(self) -> str:
         """Name that ``print(tensor)`` shows."""
         return type(self).__name__
@@ -136,6 +141,11 @@ class OperatorNode(Node):
     def release(self) -> None:
         """Drop saved values."""
         self.values = self.out = None
+
+    @property
+    def released(self) -> bool:
+        """True after ``release``."""
+        return self.values is None
 
     def saved_out(self) -> Any:
         """The results as they were, with their history when a graph of the backward pass is made."""

@@ -3,7 +3,7 @@
  * promotion, scalars alone, tensors without data, errors) goes to the dispatcher in Python. */
 #include "tensor.h"
 
-enum { KIND_SLOW, KIND_UFUNC, KIND_KERNEL };
+enum { KIND_SLOW, KIND_UFUNC, KIND_KERNEL, KIND_VIEW };
 
 typedef struct {
     PyObject_HEAD
@@ -15,6 +15,7 @@ typedef struct {
     int kind;
     int arity;
     int bool_result;
+    int differentiable; /* the operator has a gradient rule of its own; otherwise a gradient needs its body */
     unsigned int dtypes; /* bit mask of the codes for which the ufunc is right as it is */
 } FastOp;
 
@@ -161,7 +162,7 @@ static PyObject *call_kernel(FastOp *self, PyObject *const *args, Py_ssize_t cou
             return call_slow(self, args, count, names);
         }
     }
-    if (!tensors) return call_slow(self, args, count, names);
+    if (!tensors || (grad && !self->differentiable)) return call_slow(self, args, count, names);
     PyObject *token = set_errstate_ignored();
     if (!token) return NULL;
     PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, names);
@@ -174,6 +175,57 @@ static PyObject *call_kernel(FastOp *self, PyObject *const *args, Py_ssize_t cou
     return finish(self, value, args, count, grad, names);
 }
 
+/* Notes in `view` by which step it follows from `parent`, as mark_view in views.py does. */
+static int mark_view(FastOp *self, TensorObject *parent, TensorObject *view, PyObject *const *args, Py_ssize_t count) {
+    static PyObject *empty;
+    if (!empty && !(empty = PyDict_New())) return -1;
+    PyObject *rest = PyTuple_New(count - 1);
+    if (!rest) return -1;
+    for (Py_ssize_t i = 1; i < count; i++) PyTuple_SET_ITEM(rest, i - 1, Py_NewRef(args[i]));
+    PyObject *step = PyTuple_Pack(4, self->operator_, rest, empty, Py_None);
+    Py_DECREF(rest);
+    if (!step) return -1;
+    Py_ssize_t length = parent->chain && parent->chain != Py_None ? PyTuple_GET_SIZE(parent->chain) : 0;
+    PyObject *chain = PyTuple_New(length + 1);
+    if (!chain) {
+        Py_DECREF(step);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < length; i++) PyTuple_SET_ITEM(chain, i, Py_NewRef(PyTuple_GET_ITEM(parent->chain, i)));
+    PyTuple_SET_ITEM(chain, length, step);
+    view->chain = chain;
+    int has_base = parent->base && parent->base != Py_None;
+    view->base = Py_NewRef(has_base ? parent->base : (PyObject *)parent);
+    if (!grad_enabled || (has_base && parent->h.flags & FLAG_NO_GRAD_VIEW)) view->h.flags |= FLAG_NO_GRAD_VIEW;
+    view->grad_version = *view->h.version;
+    return 0;
+}
+
+static PyObject *call_view(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *operands[MAX_ARGUMENTS];
+    TensorObject *parent = count && tensor_check(args[0]) ? (TensorObject *)args[0] : NULL;
+    if (!parent || !parent->array || count > MAX_ARGUMENTS || (names && PyTuple_GET_SIZE(names)) ||
+        (grad_enabled && requires_grad(parent)))
+        return call_slow(self, args, count, names);
+    operands[0] = parent->array;
+    for (Py_ssize_t i = 1; i < count; i++) {
+        if (tensor_check(args[i]) || !plain_constant(args[i])) return call_slow(self, args, count, names);
+        operands[i] = args[i];
+    }
+    PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, NULL);
+    if (!value || value == Py_NotImplemented) {
+        PyErr_Clear();
+        Py_XDECREF(value);
+        return call_slow(self, args, count, names);
+    }
+    PyObject *view = wrap_view((PyObject *)parent, value);
+    Py_DECREF(value);
+    if (view && ((TensorObject *)view)->storage == parent->storage &&
+        mark_view(self, parent, (TensorObject *)view, args, count) < 0)
+        Py_CLEAR(view);
+    return view;
+}
+
 static PyObject *fastop_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *names) {
     FastOp *self = (FastOp *)callable;
     Py_ssize_t count = PyVectorcall_NARGS(nargsf);
@@ -181,16 +233,17 @@ static PyObject *fastop_call(PyObject *callable, PyObject *const *args, size_t n
     if (active < 0) return NULL;
     if (active || (self->kind == KIND_UFUNC && names && PyTuple_GET_SIZE(names)))
         return call_slow(self, args, count, names);
-    return self->kind == KIND_UFUNC ? call_ufunc(self, args, count) : call_kernel(self, args, count, names);
+    if (self->kind == KIND_UFUNC) return call_ufunc(self, args, count);
+    return self->kind == KIND_VIEW ? call_view(self, args, count, names) : call_kernel(self, args, count, names);
 }
 
 static PyObject *fastop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *words[] = {"operator", "name", "doc", "kernel", "arity", "dtypes", "bool_result", "spelling", NULL};
+    static char *words[] = {"operator", "name", "doc", "kernel", "arity", "dtypes", "bool_result", "spelling", "view", "differentiable", NULL};
     PyObject *operator_, *name, *doc = Py_None, *kernel = Py_None, *spelling = Py_None;
-    int arity = 0, bool_result = 0;
+    int arity = 0, bool_result = 0, view = 0, differentiable = 1;
     unsigned int dtypes = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOiIpO", words, &operator_, &name, &doc, &kernel, &arity, &dtypes,
-                                     &bool_result, &spelling))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOiIpOpp", words, &operator_, &name, &doc, &kernel, &arity, &dtypes,
+                                     &bool_result, &spelling, &view, &differentiable))
         return NULL;
     FastOp *self = (FastOp *)type->tp_alloc(type, 0);
     if (!self) return NULL;
@@ -203,7 +256,8 @@ static PyObject *fastop_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->arity = arity;
     self->dtypes = dtypes;
     self->bool_result = bool_result;
-    self->kind = kernel == Py_None ? KIND_SLOW : arity ? KIND_UFUNC : KIND_KERNEL;
+    self->kind = kernel == Py_None ? KIND_SLOW : arity ? KIND_UFUNC : view ? KIND_VIEW : KIND_KERNEL;
+    self->differentiable = differentiable;
     return (PyObject *)self;
 }
 

@@ -211,6 +211,6 @@ fail:
 /* Whether gradients are wanted: its own flag, or that of the base it has a part in. */
 int requires_grad(TensorObject *t) {
     if (t->h.flags & LAMINA_REQUIRES_GRAD) return 1;
-    return t->base && !(t->h.flags & FLAG_NO_GRAD_VIEW) &&
+    return t->base && t->base != Py_None && !(t->h.flags & FLAG_NO_GRAD_VIEW) &&
            (((TensorObject *)t->base)->h.flags & LAMINA_REQUIRES_GRAD);
 }
