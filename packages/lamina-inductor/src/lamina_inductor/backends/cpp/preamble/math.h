@@ -190,7 +190,7 @@ template <typename T> LM_INLINE T lm_ffloordiv(T a, T b) {
     q = r != 0 && (r < 0) != (b < 0) ? q - 1 : q;
     T whole = sizeof(T) == 4 ? (T)__builtin_floorf((f32)q) : (T)__builtin_floor((f64)q);
     whole = q - whole > (T)0.5 ? whole + 1 : whole;
-    return b == 0 || r != r ? a / b : q == 0 ? (sizeof(T) == 4 ? (T)__builtin_copysignf(0.0f, (f32)(a / b)) : (T)__builtin_copysign(0.0, (f64)(a / b))) : whole;
+    return b == 0 ? a / b : r != r ? r : q == 0 ? (sizeof(T) == 4 ? (T)__builtin_copysignf(0.0f, (f32)(a / b)) : (T)__builtin_copysign(0.0, (f64)(a / b))) : whole;
 }
 
 ///@ digamma
