@@ -126,7 +126,11 @@ class _Writer:
 
     def header(self, name: str) -> Iterator[str]:
         inputs = self.graph.placeholders
-        parts = [self.names[p] + (f"={self.value(p.args[0])}" if p.args else "") for p in inputs]
+        parts: list[str] = []
+        for p in inputs:
+            if not p.args and parts and "=" in parts[-1] and "*" not in parts:
+                parts.append("*")  # without a default behind one with: by keyword only
+            parts.append(self.names[p] + (f"={self.value(p.args[0])}" if p.args else ""))
         line = f"def {name}({', '.join(['self', *parts])}):"
         known = [p for p in inputs if p.spec is not None]
         if len(inputs) == 1 and known:

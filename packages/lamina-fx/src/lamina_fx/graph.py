@@ -203,19 +203,10 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         numbers = {node: _Reference(index) for index, node in enumerate(self.nodes)}
-        records = [
-            (
-                n.name,
-                n.op,
-                n.target,
-                *map_arguments((n.args, n.kwargs), numbers.__getitem__),
-                n.spec,
-                n.effect,
-                n.regions,
-                n.meta,
-            )
-            for n in self.nodes
-        ]
+        records = []
+        for n in self.nodes:
+            args, kwargs = map_arguments((n.args, n.kwargs), numbers.__getitem__)
+            records.append((n.name, n.op, n.target, args, kwargs, n.spec, n.effect, n.regions, n.meta))
         return _restore, (records, self.attributes, self.has_owner)
 
     def __str__(self) -> str:

@@ -89,6 +89,7 @@ class GraphModule:
         return self._function(self, *args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the graph."""
         return self._function(self, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

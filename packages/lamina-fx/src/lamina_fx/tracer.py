@@ -38,8 +38,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 class Tracer:
     """Runs a function on proxies and keeps what they write.
 
-    A *module* is an object whose class has ``forward`` and ``named_modules``. Calls of leaf modules become ``call_module``
-    nodes, calls of others are traced through. Override ``is_leaf_module`` to change which are leaves.
+    A *module* is an object whose class has ``forward`` and ``named_modules``. Calls of leaf modules become
+    ``call_module`` nodes, calls of others are traced through. Override ``is_leaf_module`` to change which are leaves.
 
     Args:
         resolver: gives operators, so that results have specs; without one, nodes are bare.
@@ -109,9 +109,7 @@ class Tracer:
         return args, kwargs
 
     def _variadic(self, function: Callable[..., Any], name: str) -> list[Any]:
-        raise TypeError(
-            f"cannot trace *{name} of {_name(function)}: give its length by concrete_args={{{name!r}: (...)}}"
-        )
+        raise TypeError(f"cannot trace *{name} of {_name(function)}: give concrete_args={{{name!r}: (...)}}")
 
     def _input(self, parameter: inspect.Parameter, spec: Spec) -> Any:
         node = self.builder.graph.placeholder(parameter.name, spec=spec)

@@ -31,8 +31,8 @@ __all__ = ["Transformer"]
 class Transformer(Interpreter):
     """An interpreter whose values are proxies of a new graph.
 
-    Override a kind method and return another proxy to change a node. With a ``resolver``, operators infer the specs of what is
-    written with Python's operators; copied nodes keep spec, effect, regions and meta data.
+    Override a kind method and return another proxy to change a node. With a ``resolver``, operators infer the specs of
+    what is written with Python's operators; copied nodes keep spec, effect, regions and meta data.
     """
 
     def __init__(self, graph: Graph, resolver: OperatorResolver | None = None) -> None:
