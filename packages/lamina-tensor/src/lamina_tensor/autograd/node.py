@@ -181,6 +181,8 @@ class OperatorNode(Node):
         if self.values is None:
             raise RuntimeError(_FREED)
         plan = self.plan
+        if len(grads) < plan.outputs:
+            grads = [*grads, *[None] * (plan.outputs - len(grads))]
         arguments: list[Any] = []
         for want in plan.rule_arguments:
             if want == "ct":

@@ -38,6 +38,8 @@ def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
     values: list[Any] = []
     versions: list[Any] = []
     saved = plan.saved
+    if len(args) < len(plan.kinds):
+        args = (*args, *plan.defaults[len(args) :])
     for index, (value, kind) in enumerate(zip(args, plan.kinds)):
         version = None
         if kind == 1 and isinstance(value, TensorBase):
