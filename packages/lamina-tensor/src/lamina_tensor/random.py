@@ -274,9 +274,8 @@ def attention_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Any, p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Tensor:
     """Attention whose weights are dropped with probability ``p``."""
-    made = _attention(
-        query, key, value, mask, p, is_causal, scale=scale, enable_gqa=enable_gqa, state=default_generator._state
-    )
+    state = default_generator._state.clone()  # the backward draws the same mask again, after the state has moved on
+    made = _attention(query, key, value, mask, p, is_causal, scale=scale, enable_gqa=enable_gqa, state=state)
     _advance(_mask.counters((*query.shape[:-1], key.shape[-2]), p), None)
     return made
 
