@@ -173,6 +173,23 @@ static bool compile(const lf_view &view, OwnerState *state, const std::vector<in
     return answer != nullptr;
 }
 
+/* A new entry (the first) that does not fit the frame it was made from is a fault of the compiler: tell it, if it listens. */
+static bool report_unfit(const lf_view &view, OwnerState *state, int failed)
+{
+    if (state->entries.empty() || !PyObject_HasAttrString(capture.callback, "unfit")) return true;
+    PyObject *locals = argument_dict(view), *answer = nullptr;
+    PyObject *callback = Py_NewRef(capture.callback), *info = Py_NewRef(state->entries[0]->info);
+    if (locals != nullptr) {
+        CaptureScope off(nullptr, 0);
+        answer = PyObject_CallMethod(callback, "unfit", "OOiO", view.code, info, failed, locals);
+    }
+    Py_XDECREF(locals);
+    Py_DECREF(callback);
+    Py_DECREF(info);
+    Py_XDECREF(answer);
+    return answer != nullptr;
+}
+
 static PyObject *capture_frame(PyThreadState *ts, lf_frame *frame, const lf_view &view, CodeState *code)
 {
     OwnerState *state = code->find(capture.owner, true);
@@ -181,11 +198,17 @@ static PyObject *capture_frame(PyThreadState *ts, lf_frame *frame, const lf_view
     std::shared_ptr<Entry> entry = find_entry(state, view, &failures);
     if (entry == nullptr && !state->frozen && !state->busy) {
         ++counters.misses;
+        size_t before = state->entries.size();
         if (!compile(view, state, failures)) {
             lf_drop(ts, frame);
             return nullptr;
         }
-        if (!state->skip) entry = find_entry(state, view, nullptr);
+        failures.clear();
+        if (!state->skip) entry = find_entry(state, view, &failures);
+        if (entry == nullptr && state->entries.size() > before && !failures.empty() && !report_unfit(view, state, failures[0])) {
+            lf_drop(ts, frame);
+            return nullptr;
+        }
     } else if (entry != nullptr)
         ++counters.hits;
     return entry != nullptr ? run_entry(ts, frame, entry) : lf_evaluate(ts, frame, 0, previous);
