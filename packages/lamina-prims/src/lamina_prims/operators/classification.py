@@ -16,6 +16,9 @@ from .losses import reduced, reduction_name
 
 __all__: list[str] = []
 
+_FIXED = frozenset({"fixed:weight"})
+"""No gradient flows to the weights of classes."""
+
 
 def _labels(*shape: int, classes: int = 4, low: int = 0) -> Any:
     return tensor(*shape, dtype="int64", low=low, high=classes)
@@ -43,11 +46,12 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Any) -> int
 
 
 @composite(
+    tags=_FIXED,
     samples=calls(
         call(tensor(3, 4), _labels(3), tensor(4, low=0.1, high=2), "mean", 1),
         call(tensor(2, 4, 3), _labels(2, 3), None, "sum", -100),
         call(tensor(2, 4, 3), _labels(2, 3), tensor(4, low=0.1, high=2), "none", 0),
-    )
+    ),
 )
 def nll_loss_total(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
@@ -86,7 +90,7 @@ def _(ct, out, input_spec, target, weight, reduction, ignore_index):
     share = ops.neg(given)
     if weight is not None:
         share = ops.mul(share, ops.reshape(widen(weight), tuple(shape)))
-    return ops.where(hit, share, 0.0), None
+    return ops.where(hit, share, 0.0), None, None
 
 
 _NLL = calls(
@@ -102,7 +106,7 @@ _BAD = [
 ]
 
 
-@composite(names=("nn.functional.nll_loss",), samples=_NLL, errors=_BAD)
+@composite(names=("nn.functional.nll_loss",), samples=_NLL, errors=_BAD, tags=_FIXED)
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -115,6 +119,7 @@ def nll_loss(
 
 @composite(
     names=("nn.functional.cross_entropy",),
+    tags=_FIXED,
     samples=calls(
         call(tensor(3, 4), _labels(3)),
         call(tensor(3, 4), _labels(3), tensor(4, low=0.1, high=2), ignore_index=1, label_smoothing=0.2),

@@ -199,7 +199,7 @@ def _cut(value: Tensor, shape: Any) -> Tensor:
 
 @composite(
     samples=calls(
-        call(tensor(2, 4, 3), tensor(2, 3, 7), (4, 3, 3), (2,), (1,), (1,), 1),
+        call(tensor(2, 4, 4), tensor(2, 3, 7), (4, 3, 3), (2,), (1,), (1,), 1),
         call(tensor(2, 6, 5, 2), tensor(2, 4, 5, 6), (6, 2, 2, 3), (1, 2), (1, 0), (2, 1), 2),
     )
 )

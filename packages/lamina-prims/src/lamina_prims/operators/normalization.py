@@ -216,7 +216,7 @@ def _(ct, out, input, weight, bias, needs):
         scale = rstd if weight is None else ops.mul(rstd, _channel(widen(weight), rank))
         gx = ops.mul(ops.sub(given, ops.div(away, count)), scale)
         if ct[1] is not None or ct[2] is not None:
-            parts = tuple(None if c is None else _channel(c, rank) for c in ct)
+            parts = (None, *(None if c is None else _channel(c, rank) for c in ct[1:]))
             gx = ops.add(gx, _statistics_gradient(parts, hat, rstd, dims, count))
     return gx, weighted if weight is not None else None, total if bias is not None else None
 

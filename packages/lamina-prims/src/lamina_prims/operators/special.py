@@ -157,11 +157,15 @@ def zeta(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     ...
 
 
+def _plus_one(s: Any) -> Any:
+    return ops.add(s, 1) if hasattr(s, "shape") else s + 1
+
+
 @zeta.vjp
 def _(ct, input, other, needs):
     if needs[0]:
         raise RuntimeError("zeta: no derivative with respect to the first argument is known")
-    return None, ops.mul(ct, ops.neg(ops.mul(input, zeta(ops.add(input, 1), other))))
+    return None, ops.mul(ct, ops.neg(ops.mul(zeta(_plus_one(input), other), input)))
 
 
 @composite(
