@@ -129,50 +129,63 @@ class _Builder(GraphBuilder):
     def call(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what ``operator`` called on proxies means at this level."""
         if self._expands(operator):
-            return self._within(operator, operator.function, args, kwargs)
+            return self._within(operator, args, kwargs)
         if self.strict and operator.id not in self.keep:
-            if operator.elementwise is not None:
+            rule = operator.elementwise
+            if rule is not None:
                 if kwargs:
                     args, kwargs = operator.schema.bind(args, kwargs), {}
-                if not operator.elementwise.is_strict(tuple([_spec_of(a) for a in args])):
-                    MODES.stack.append(self.mode)
-                    try:
-                        return operator.elementwise.strict(operator, args)
-                    finally:
-                        MODES.stack.pop()
+                if not rule.is_strict(_split(args)[0]):
+                    args = self._run(rule.strict_operands, args, {})
             elif operator.normalize_rule is not None:
-                MODES.stack.append(self.mode)
-                try:
-                    result = operator.normalize_rule(*args, **kwargs)
-                finally:
-                    MODES.stack.pop()
+                result = self._run(operator.normalize_rule, args, kwargs)
                 if result is not NotImplemented:
                     return result
         return self._emit(operator, args, kwargs)
 
-    def _within(
-        self, operator: Operator, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        saved = self.chain
-        self.chain = (*saved, operator.id)
+    def _run(self, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a body or rule, whose calls come back to this builder."""
         MODES.stack.append(self.mode)
         try:
             return body(*args, **kwargs)
         finally:
             MODES.stack.pop()
+
+    def _within(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        saved = self.chain
+        self.chain = (*saved, operator.id)
+        try:
+            return self._run(operator.function, args, kwargs)
+        finally:
             self.chain = saved
 
     def _emit(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        spec = operator.infer(_map(args, _spec_of), _map(kwargs, _spec_of) if kwargs else kwargs)
-        node = self.graph.call_function(
-            operator.id,
-            _map(args, _node_of),
-            _map(kwargs, _node_of) if kwargs else None,
-            spec=spec,
-            effect=operator.effect,
-        )
+        specs, nodes = _split(args)
+        if kwargs:
+            spec = operator.infer(specs, _map(kwargs, _spec_of))
+            node = self.graph.call_function(operator.id, nodes, _map(kwargs, _node_of), spec=spec, effect=operator.effect)
+        else:
+            spec = operator.infer(specs, {})
+            node = self.graph.call_function(operator.id, nodes, None, spec=spec, effect=operator.effect)
         node.meta = {**self.meta, "from": self.chain} if self.chain else dict(self.meta)
-        return self.results(node, spec)
+        return Proxy(node, self) if type(spec) is not tuple else self.results(node, spec)
+
+
+def _split(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Arguments with specs, and with nodes, in place of proxies."""
+    specs, nodes = [], []
+    for value in args:
+        kind = type(value)
+        if kind is Proxy:
+            specs.append(value.node.spec)
+            nodes.append(value.node)
+        elif kind is tuple or kind is list or kind is dict:
+            specs.append(_map(value, _spec_of))
+            nodes.append(_map(value, _node_of))
+        else:
+            specs.append(value)
+            nodes.append(value)
+    return tuple(specs), tuple(nodes)
 
 
 def _map(value: Any, fn: Callable[[Any], Any]) -> Any:

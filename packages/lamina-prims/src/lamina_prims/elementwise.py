@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lamina_fx import DType, Spec, TensorSpec, bool_
+from lamina_fx import DType, Spec, TensorSpec, bool_, contiguous_strides
 
 from .arrays import array_namespace, element_type, numpy_dtype
 from .dims import broadcast_shapes, common_device
@@ -116,14 +116,18 @@ class Elementwise:
                 )
 
     def __call__(self, *args: Any) -> Spec:
-        first = args[0]
         tensors = [a for a in args if type(a) is TensorSpec]
         if len(tensors) != len(args) or self.conditions:
             self.check(args)
         _, result = self.dtypes(*args)
-        if len(tensors) == 1:
-            first = tensors[0]
-            return TensorSpec(first.shape, result, elementwise_strides(first.shape, tensors), first.device)
+        first = tensors[0]
+        shape, strides = first.shape, first.strides
+        alike = all(
+            t is first or (t.shape == shape and t.strides == strides and t.device == first.device) for t in tensors
+        )
+        if alike:
+            dense = strides == contiguous_strides(shape)
+            return TensorSpec(shape, result, strides if dense else elementwise_strides(shape, tensors), first.device)
         shape = broadcast_shapes(self.name, [t.shape for t in tensors])
         device = common_device(self.name, tensors)
         return TensorSpec(shape, result, elementwise_strides(shape, tensors), device)
@@ -172,8 +176,8 @@ class Elementwise:
                 return False
         return True
 
-    def strict(self, operator: Any, args: tuple[Any, ...]) -> Any:
-        """Call ``operator`` in strict form on operands that are not so yet."""
+    def strict_operands(self, *args: Any) -> tuple[Any, ...]:
+        """The operands in strict form: converted and broadcast by operators."""
         compute, _ = self.dtypes(*args)
         shape = broadcast_shapes(self.name, [a.shape for a in args if hasattr(a, "shape")])
         operands = []
@@ -187,7 +191,7 @@ class Elementwise:
             elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
                 value = _CAST[compute.kind](value)
             operands.append(value)
-        return operator(*operands)
+        return tuple(operands)
 
 
 def _as_array(value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:

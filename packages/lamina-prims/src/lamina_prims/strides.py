@@ -85,7 +85,7 @@ def elementwise_strides(shape: tuple[Size, ...], tensors: Sequence[TensorSpec]) 
     the order in which NumPy allocates, so that the reference and the rule give the same strides.
     """
     ndim = len(shape)
-    if ndim < 2 or all(t.shape == shape and t.strides == contiguous_strides(shape) for t in tensors):
+    if ndim < 2 or all(t.strides == contiguous_strides(t.shape) for t in tensors):
         return None
     table = [(0,) * (ndim - t.ndim) + _effective(t) for t in tensors if t.ndim]
     order = [ndim - 1]
