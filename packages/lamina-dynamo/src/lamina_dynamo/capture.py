@@ -1,0 +1,203 @@
+"""The frame callback: what happens on a cache miss.
+
+A `Capture` is one `optimize` configuration. The C++ hook calls it for a frame that no entry fits; it has the frame translated, turns the
+guards into a program and adds the entry, or marks the code to run in Python. It never lets a fault of the compiler reach the user,
+unless asked to (`Config.strict`, `Config.fullgraph` for breaks): the frame runs in Python then, with one warning that names the user's
+line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import traceback
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import CellType, CodeType
+
+from . import _core
+from .config import Config
+from .errors import DynamoError, InternalError
+from .events import CompileEvent, notify
+from .guard import GuardSet
+from .guard_program import compile_guards
+from .replacement import flat_code
+from .resume import is_resume_code
+from .skip import skip_reason
+from .source import FrameScope
+from .translate import TranslationResult, translate_frame
+
+__all__ = ["Capture", "CaptureWarning", "EntryInfo", "reset"]
+
+
+class CaptureWarning(UserWarning):
+    """The compiler could not do something; the program runs on in Python and its results are right."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryInfo:
+    """The Python side of a cache entry: its guards, to say why they fail, and its number among the code's entries."""
+
+    guards: GuardSet
+    number: int
+
+    def why(self, failed: int, scope: FrameScope) -> str:
+        """In words, why this entry does not fit the frame."""
+        return f"entry {self.number}: {self.guards[failed].explain(scope)}"
+
+
+_owners = itertools.count(1)
+_known: dict[int, weakref.ref[CodeType]] = {}
+
+
+class Capture:
+    """One configuration: a backend, a front end and settings; it owns its entries in the caches of code objects.
+
+    Args:
+        backend: ``backend(graph, example_inputs, context) -> callable(*inputs) -> tuple``.
+        frontend: see `lamina_dynamo.frontend.Frontend`.
+        config: the settings.
+    """
+
+    __slots__ = ("__weakref__", "always", "backend", "config", "frontend", "owner")
+
+    def __init__(self, backend: object, frontend: object, config: Config) -> None:
+        self.backend = backend
+        self.frontend = frontend
+        self.config = config
+        self.owner = next(_owners)
+        self.always: set[int] = set()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Capture, (self.backend, self.frontend, self.config)
+
+    def __call__(
+        self,
+        code: CodeType,
+        local: dict[str, object],
+        global_: dict[str, object],
+        builtins: dict[str, object],
+        closure: tuple[CellType, ...] | None,
+        misses: Sequence[tuple[EntryInfo, int]],
+    ) -> None:
+        """Compile the frame. Called by the hook on a miss; `misses` are the entries there are and the guard that failed in each."""
+        remember(code)
+        reason = None if id(code) in self.always or is_resume_code(code) else self._skip(code)
+        if reason is not None:
+            _core.skip(code, self.owner)
+            return
+        scope = FrameScope(local, global_, builtins, dict(zip(code.co_freevars, closure or (), strict=True)))
+        reasons = tuple(info.why(failed, scope) for info, failed in misses)
+        if len(misses) >= self.config.recompile_limit:
+            self._limit(code, reasons)
+            return
+        try:
+            self._compile(code, scope, reasons)
+        except DynamoError as error:
+            if self.config.fullgraph and not isinstance(error, InternalError):
+                raise
+            self._give_up(code, error, scope)
+        except Exception as error:
+            if getattr(error, "__lamina_user_error__", False):
+                raise
+            self._give_up(code, error, scope)
+
+    def _skip(self, code: CodeType) -> str | None:
+        own = getattr(self.frontend, "skip_reason", None)
+        return skip_reason(code) or (own(code) if own is not None else None)
+
+    def _compile(self, code: CodeType, scope: FrameScope, reasons: tuple[str, ...]) -> None:
+        started = time.perf_counter()
+        result = translate_frame(
+            code,
+            scope.locals,
+            scope.globals,
+            scope.builtins,
+            tuple(scope.closure.values()),
+            self.frontend,
+            self.backend,
+            self.config,
+        )
+        if result is None:
+            _core.skip(code, self.owner)
+            self._notify(code, None, reasons, "nothing to compile", started)
+            return
+        program = compile_guards(result.guards, code)
+        info = EntryInfo(result.guards, len(_core.entries(code, self.owner)))
+        _core.add_entry(code, self.owner, program, result.new_code, flat_code(result.new_code), info)
+        self._notify(code, result, reasons, None, started)
+
+    def _notify(
+        self, code: CodeType, result: TranslationResult | None, reasons: tuple[str, ...], skipped: str | None, started: float
+    ) -> None:
+        captured = None if result is None else result.captured
+        reason = None if result is None else result.break_reason
+        event = CompileEvent(
+            code.co_qualname,
+            code.co_filename,
+            code.co_firstlineno,
+            is_resume_code(code),
+            None if captured is None else captured.graph,
+            () if reason is None else (reason,),
+            () if result is None else tuple(map(str, result.guards)),
+            reasons,
+            skipped,
+            time.perf_counter() - started,
+            () if result is None else tuple(result.notes),
+        )
+        notify(event)
+
+    # ---- when it does not work out -----------------------------------------------------------------------------
+
+    def _limit(self, code: CodeType, reasons: tuple[str, ...]) -> None:
+        limit = self.config.recompile_limit
+        where = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+        shown = "\n  ".join(reasons)
+        message = (
+            f"{where} was compiled {limit} times (recompile_limit) and the arguments fit none of these:\n  {shown}\n"
+            "Mark what varies (mark_dynamic), keep it constant, or raise recompile_limit."
+        )
+        if self.config.fullgraph:
+            raise DynamoError(message)
+        _core.freeze(code, self.owner)
+        warnings.warn(f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=3)
+
+    def _give_up(self, code: CodeType, error: Exception, scope: FrameScope) -> None:
+        if self.config.strict:
+            raise error
+        del scope
+        _core.skip(code, self.owner)
+        line = getattr(error, "user_line", None) or f"{code.co_filename}:{code.co_firstlineno}"
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        warnings.warn(
+            f"{line}: {code.co_qualname} could not be compiled and runs in Python: {type(error).__name__}: {error} "
+            f"(at {last.filename.rpartition('/')[2]}:{last.lineno}; LAMINA_STRICT=1 raises instead)",
+            CaptureWarning,
+            stacklevel=3,
+        )
+
+    def unfit(self, code: CodeType, info: EntryInfo, failed: int, local: Mapping[str, object]) -> None:
+        """Called by the hook when a new entry's own guards fail for the frame it was made from: a fault of the compiler."""
+        guard = info.guards[failed]
+        error = InternalError(f"the guard {guard} does not hold for the frame that it was made from")
+        if self.config.strict:
+            raise error
+        _core.skip(code, self.owner)
+        warnings.warn(f"{code.co_filename}:{code.co_firstlineno}: {error}; it runs in Python", CaptureWarning, stacklevel=3)
+
+
+def remember(code: CodeType) -> None:
+    """Note a code object that has a cache, for `reset`."""
+    if id(code) not in _known:
+        key = id(code)
+        _known[key] = weakref.ref(code, lambda _, key=key: _known.pop(key, None))
+
+
+def reset() -> None:
+    """Drop all compiled code and marks of all functions; the next calls compile anew."""
+    for reference in list(_known.values()):
+        code = reference()
+        if code is not None:
+            _core.reset_code(code)
