@@ -1,0 +1,277 @@
+"""The end of a translation: which values live on, the call of the graph, side effects, and the end of the new code."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+from lamina_fx.symbolic import to_python
+
+from .. import guard as g
+from ..emit import Emitter
+from ..errors import BreakReason
+from ..output import CaptureContext, CapturedGraph
+from ..resume import run_natively
+from ..source import Local
+from ..variables import (
+    CellVariable, ConstantVariable, DictVariable, Lazy, ListVariable, SetVariable, TensorVariable, TupleVariable,
+    UserObjectVariable, VariableTracker,
+)  # fmt: skip
+from .effects import EffectWriter
+from .frame_parts import NULL
+from .liveness import live_locals
+from .rebuild import Rebuilder
+from .result import TranslationResult
+
+__all__ = ["finish"]
+
+
+def finish(tx: Any, status: str, backend: Any, reason: BreakReason | None) -> TranslationResult:
+    """Write the new code of a frame that returned (``status`` "return") or stops at a break."""
+    return _Finish(tx, status, backend, reason).result()
+
+
+class _Finish:
+    def __init__(self, tx: Any, status: str, backend: Any, reason: BreakReason | None) -> None:
+        self.tx = tx
+        self.frame = tx.root
+        self.backend = backend
+        self.reason = reason
+        self.returns = status == "return"
+        self.emitter = Emitter(tx.code)
+        self.live: dict[str, Any] = {}
+        self.stack: list[Any] = []
+        if self.returns:
+            self.stack = [self.frame.result]
+        else:
+            alive = live_locals(tx.code, self.frame.ip)
+            self.live = {n: v for n, v in self.frame.locals.items() if n in alive and v is not None}
+            self.stack = list(self.frame.stack)
+
+    def result(self) -> TranslationResult:
+        tx, emitter = self.tx, self.emitter
+        emitter.set_line(self.frame.line)
+        effects = EffectWriter(tx)
+        roots = [*self.stack, *self.live.values(), *effects.values(), *self._cell_contents()]
+        outputs, cyclic = _reachable(roots)
+        captured, outputs_name, rebuilder_outputs = self._graph(outputs)
+        rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
+        rebuilder.cyclic = cyclic
+        if captured is not None:
+            self._call_graph(rebuilder, captured, outputs_name)
+        self._values_and_effects(rebuilder, effects)
+        self._end()
+        return TranslationResult(emitter.finish(), tx.guards, captured, self.reason)
+
+    # -- the graph ---------------------------------------------------------------------------------------
+
+    def _graph(self, outputs: list[TensorVariable]) -> tuple[CapturedGraph | None, str | None, dict[Any, int]]:
+        tx = self.tx
+        nodes = list(dict.fromkeys(t.node for t in outputs))
+        position = {node: i for i, node in enumerate(nodes)}
+        graph = tx.output.finish(nodes)
+        _add_shape_guards(tx)
+        _add_alias_guards(tx)
+        mapping = {t: position[t.node] for t in outputs}
+        if all(n.op in ("placeholder", "output") for n in graph.nodes) and not nodes:
+            return None, None, mapping
+        inputs = tx.output.inputs
+        captured = CapturedGraph(
+            graph, [i.origin for i in inputs], [i.spec for i in inputs], nodes, tx.guards, dict(tx.symbols)
+        )
+        return captured, self.emitter.new_temp(), mapping
+
+    def _call_graph(self, rebuilder: Rebuilder, captured: CapturedGraph, outputs_name: str | None) -> None:
+        tx = self.tx
+        context = CaptureContext(captured, tx.shape_env, tx.frontend, tx.modes, tx.code.co_qualname)
+        compiled = self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
+
+        def load() -> None:
+            for origin in captured.inputs:
+                rebuilder.load_input(origin)
+
+        self.emitter.call_graph(compiled, load, len(captured.inputs))
+        if captured.outputs:
+            self.emitter.store_temp(outputs_name)  # type: ignore[arg-type]
+        else:
+            self.emitter.pop()
+
+    # -- values ------------------------------------------------------------------------------------------
+
+    def _cell_contents(self) -> list[Any]:
+        return [c.content for c in self.frame.cells.values() if c.content is not None and c.source is None]
+
+    def _values_and_effects(self, rebuilder: Rebuilder, effects: EffectWriter) -> None:
+        """Load everything first, then change the caller's objects: a source read after a change would be stale."""
+        emitter = self.emitter
+        local_temps: list[tuple[str, str]] = []
+        for name, value in self.live.items():
+            if not _stands_already(name, value):
+                rebuilder.load(value)
+                temp = emitter.new_temp()
+                emitter.store_temp(temp)
+                local_temps.append((name, temp))
+        cell_temps = self._load_cells(rebuilder)
+        direct = effects.is_empty and not rebuilder.later and not self._mode_changes() and not cell_temps and not local_temps
+        stack_temps: list[str | None] = []
+        for value in self.stack:
+            if value is NULL:
+                emitter.push_null() if direct else stack_temps.append(None)
+                continue
+            rebuilder.load(value)
+            if not direct or rebuilder.later:
+                direct = self._leave_direct(stack_temps) if direct else False
+                temp = emitter.new_temp()
+                emitter.store_temp(temp)
+                stack_temps.append(temp)
+        pending = effects.load(rebuilder)
+        self._run_later(rebuilder)
+        for apply in pending:
+            apply()
+        self._run_later(rebuilder)
+        self._set_modes()
+        for name, temp in cell_temps:
+            emitter.load_temp(temp)
+            emitter.store_deref(name)
+        for temp in stack_temps:
+            if temp is None:
+                emitter.push_null()
+            else:
+                emitter.load_temp(temp)
+        for name, temp in local_temps:
+            emitter.load_temp(temp)
+            emitter.store_local(name)
+
+    def _leave_direct(self, stack_temps: list[str | None]) -> bool:
+        """The value just loaded needs work afterwards: what was pushed before it goes into variables too."""
+        emitter = self.emitter
+        below = emitter.depth - 1
+        if below:
+            held = emitter.new_temp()
+            emitter.store_temp(held)
+            temps: list[str | None] = []
+            for value in reversed(self.stack[:below]):
+                if value is NULL:
+                    null = emitter.new_temp()
+                    emitter.store_temp(null)
+                    temps.append(None)
+                else:
+                    temp = emitter.new_temp()
+                    emitter.store_temp(temp)
+                    temps.append(temp)
+            stack_temps.extend(reversed(temps))
+            emitter.load_temp(held)
+        return False
+
+    def _run_later(self, rebuilder: Rebuilder) -> None:
+        while rebuilder.later:
+            rebuilder.later.pop(0)()
+
+    def _load_cells(self, rebuilder: Rebuilder) -> list[tuple[str, str]]:
+        """Contents of the frame's own cells that have changed since entry."""
+        loaded = []
+        for name, cell in self.frame.cells.items():
+            if cell.source is not None or cell.name is None or cell.content is None:
+                continue
+            if self.returns and not self._cell_escapes(cell):
+                continue
+            if _stands_already(name, cell.content):
+                continue
+            rebuilder.load(cell.content)
+            temp = self.emitter.new_temp()
+            self.emitter.store_temp(temp)
+            loaded.append((name, temp))
+        return loaded
+
+    def _cell_escapes(self, cell: CellVariable) -> bool:
+        return True
+
+    def _mode_changes(self) -> list[tuple[str, Any]]:
+        frontend = self.tx.frontend
+        return [(name, frontend.get_mode(name)) for name, before in self.tx.modes.items() if frontend.get_mode(name) != before]
+
+    def _set_modes(self) -> None:
+        for name, value in self._mode_changes():
+            emitter = self.emitter
+            emitter.prepare_call(lambda: emitter.load_const(self.tx.frontend.set_mode))
+            emitter.load_const(name)
+            emitter.load_const(value)
+            emitter.call(2)
+            emitter.pop()
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        if self.returns:
+            self.emitter.return_value()
+            return
+        instruction = self.frame.instructions[self.frame.ip]
+        cells = self.tx.code.co_cellvars
+        bound = {name for name in self.live if name not in cells}
+        self.emitter.set_line(instruction.line)
+        run_natively(self.emitter, instruction.offset, [v is not NULL for v in self.stack], bound)
+
+
+def _stands_already(name: str, value: Any) -> bool:
+    """The argument is still in its slot."""
+    return getattr(value, "source", None) == Local(name)
+
+
+def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
+    """Arrays that the graph must give back, and containers that contain themselves."""
+    outputs: list[TensorVariable] = []
+    cyclic: set[int] = set()
+    done: set[int] = set()
+    path: set[int] = set()
+
+    def visit(value: Any) -> None:
+        if not isinstance(value, VariableTracker) or type(value) is ConstantVariable:
+            return
+        if id(value) in path:
+            cyclic.update(path)
+            return
+        if id(value) in done:
+            return
+        if value.source is not None:
+            done.add(id(value))
+            return
+        if isinstance(value, TensorVariable):
+            outputs.append(value)
+        path.add(id(value))
+        for child in value.children():
+            visit(child)
+        path.discard(id(value))
+        done.add(id(value))
+
+    for root in roots:
+        visit(root)
+    return outputs, cyclic
+
+
+def _add_shape_guards(tx: Any) -> None:
+    for shape_guard in tx.shape_env.guards:
+        expr = shape_guard.expr
+        if not expr.free_symbols:
+            continue
+        symbols = {s.name: tx.symbols[s] for s in expr.free_symbols}
+        tx.guard(g.shape_holds(to_python(expr), symbols, line=shape_guard.source or ""))
+    for made, mark in tx.bounded_symbols:
+        for symbol in made.expr.free_symbols:
+            where = {symbol.name: tx.symbols[symbol]}
+            if mark.lower is not None:
+                tx.guard(g.shape_holds(f"{mark.lower} <= {symbol.name}", where))
+            if mark.upper is not None:
+                tx.guard(g.shape_holds(f"{symbol.name} <= {mark.upper}", where))
+
+
+def _add_alias_guards(tx: Any) -> None:
+    """Two inputs that were two objects stay two; where the region writes, their memory stays apart as it was."""
+    sources = [t.source for _, t in tx.arrays]
+    if len(sources) < 2:
+        return
+    tx.guard(g.all_distinct(sources))
+    if any(n.effect == "write" for n in tx.output.graph.nodes):
+        tx.frontend_overlap(sources)
+
+
+_ = CodeType, DictVariable, Lazy, ListVariable, SetVariable, TupleVariable, UserObjectVariable

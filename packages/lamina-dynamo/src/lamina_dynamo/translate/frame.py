@@ -1,0 +1,162 @@
+"""One symbolic frame: value stack, locals, cells, and the loop that runs handlers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Unsupported
+from ..variables import NONE, CellVariable, ConstantVariable, FunctionVariable, ObservedException, VariableTracker, realize
+from .frame_parts import NULL
+from .instructions import decode
+from .opcodes import handlers
+
+__all__ = ["NULL", "RETURNED", "YIELDED", "Frame"]
+
+RETURNED = "return"
+YIELDED = "yield"
+
+
+class Frame:
+    """The interpreter state of one function: the root frame's, or that of an inlined call."""
+
+    __slots__ = (
+        "cells", "code", "decoded", "exception_below", "function", "instructions", "ip", "keyword_names", "locals", "parent",
+        "result", "stack", "started_at", "tx",
+    )  # fmt: skip
+
+    def __init__(self, tx: Any, function: FunctionVariable, locals_: dict[str, Any], parent: Frame | None) -> None:
+        self.tx = tx
+        self.function = function
+        self.code = function.code
+        self.decoded = decode(self.code)
+        self.instructions = self.decoded.instructions
+        bind_handlers(self.instructions)
+        self.locals = locals_
+        self.cells: dict[str, CellVariable] = {}
+        self.stack: list[VariableTracker] = []
+        self.ip = 0
+        self.started_at = 0
+        self.parent = parent
+        self.keyword_names: tuple[str, ...] = ()
+        self.result: VariableTracker = NONE
+
+    # -- stack -----------------------------------------------------------------------------------------
+
+    def push(self, value: VariableTracker) -> None:
+        """Push a value."""
+        self.stack.append(value)
+
+    def pop(self) -> VariableTracker:
+        """Pop the top value."""
+        return self.stack.pop()
+
+    def pop_many(self, count: int) -> list[VariableTracker]:
+        """Pop ``count`` values; the last one pushed is last."""
+        if not count:
+            return []
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
+    # -- variables -------------------------------------------------------------------------------------
+
+    def load_local(self, name: str) -> VariableTracker:
+        """The value of a local."""
+        value = self.locals.get(name)
+        if type(value) is not VariableTracker and value is not None and not isinstance(value, VariableTracker):
+            value = self.locals[name] = realize(self.tx, value)
+        if value is None:
+            message = f"cannot access local variable {name!r} where it is not associated with a value"
+            raise self.tx.error(UnboundLocalError, message)
+        return value
+
+    def first_argument(self) -> VariableTracker:
+        """The first parameter, wherever it lives now."""
+        name = self.code.co_varnames[0]
+        cell = self.cells.get(name)
+        return cell.load(self.tx, name) if cell is not None else self.load_local(name)
+
+    @property
+    def line(self) -> int:
+        """The line of the instruction that runs."""
+        return self.instructions[self.started_at].line
+
+    # -- running ---------------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Interpret until the frame returns or yields; the value is in ``result``."""
+        tx = self.tx
+        instructions = self.instructions
+        outer, tx.frame = tx.frame, self
+        try:
+            while True:
+                index = self.ip
+                self.started_at = index
+                self.ip = index + 1
+                instruction = instructions[index]
+                try:
+                    status = instruction.handler(self, instruction)
+                except ObservedException as error:
+                    self.unwind(error)
+                    continue
+                if status is not None:
+                    return status
+        finally:
+            tx.frame = outer
+
+    def run_root(self) -> str:
+        """As ``run``, for the frame that is replaced: counts steps, and stops where a break was decided."""
+        tx = self.tx
+        tx.frame = self
+        instructions = self.instructions
+        breaks = tx.breaks
+        while True:
+            index = self.ip
+            self.started_at = index
+            self.ip = index + 1
+            instruction = instructions[index]
+            tx.step += 1
+            if tx.step in breaks:
+                self.ip = index
+                return "break"
+            try:
+                status = instruction.handler(self, instruction)
+            except ObservedException as error:
+                try:
+                    self.unwind(error)
+                except ObservedException:
+                    raise Unsupported(f"an exception that leaves the function: {_describe(error)}") from error
+                continue
+            if status is not None:
+                return status
+
+    def unwind(self, error: ObservedException) -> None:
+        """Go to the handler of the instruction that raised; raises ``error`` again when the frame has none."""
+        entry = self.decoded.handler_of(self.started_at)
+        if entry is None:
+            raise error
+        del self.stack[entry.depth :]
+        if entry.lasti:
+            self.stack.append(ConstantVariable(self.instructions[self.started_at].offset // 2))
+        self.stack.append(error.variable)
+        self.ip = entry.target
+
+
+def bind_handlers(instructions: list[Any]) -> None:
+    """Look up the handlers of a code object's instructions, once."""
+    if instructions[0].handler is None:
+        table = handlers()
+        for instruction in instructions:
+            instruction.handler = table.get(instruction.name, _missing)
+
+
+def _missing(frame: Frame, instruction: Any) -> None:
+    raise Unsupported(f"the bytecode instruction {instruction.name}")
+
+
+def _describe(error: ObservedException) -> str:
+    args = error.variable.args
+    try:
+        return f"{error.variable.cls.__name__}{args.as_constant()!r}"
+    except Exception:  # noqa: BLE001  (only a message; an argument may be anything)
+        return error.variable.cls.__name__

@@ -1,0 +1,61 @@
+"""What emitted code calls to make objects: small functions, constants of that code."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+__all__ = ["expression_function", "fill", "new_function", "new_instance", "set_attributes"]
+
+
+@lru_cache(maxsize=4096)
+def expression_function(text: str, names: tuple[str, ...]) -> Any:
+    """A function of these names that computes an integer expression, given as Python text."""
+    return eval(f"lambda {', '.join(names)}: {text}", {"min": min, "max": max, "__builtins__": {}})
+
+
+def new_instance(cls: type, args: tuple[Any, ...]) -> Any:
+    """An instance as the built-in base makes it, without ``__init__``."""
+    for base in cls.__mro__:
+        if not base.__flags__ & (1 << 9):  # the first base that is no heap type: written in C
+            return base.__new__(cls, *args)
+    return object.__new__(cls)
+
+
+def set_attributes(value: Any, attributes: dict[str, Any]) -> None:
+    """Put attributes into the instance's ``__dict__``, whatever ``__setattr__`` the class has."""
+    object.__getattribute__(value, "__dict__").update(attributes)
+
+
+def fill(target: Any, values: Any) -> None:
+    """Give a list, dict or set (or an instance of a subclass) these contents."""
+    if isinstance(target, list):
+        list.__setitem__(target, slice(None), values)
+    elif isinstance(target, dict):
+        dict.clear(target)
+        dict.update(target, values)
+        if hasattr(values, "default_factory") and hasattr(target, "default_factory"):
+            target.default_factory = values.default_factory
+    elif isinstance(target, set):
+        set.clear(target)
+        set.update(target, values)
+    else:
+        target.clear()
+        target.extend(values)
+
+
+def new_function(
+    code: CodeType, globals_: dict[str, Any], defaults: tuple[Any, ...], cells: tuple[Any, ...], kwdefaults: dict[str, Any]
+) -> FunctionType:
+    """A function from its parts."""
+    made = FunctionType(code, globals_, code.co_name, defaults or None, cells or None)
+    made.__qualname__ = code.co_qualname
+    if kwdefaults:
+        made.__kwdefaults__ = kwdefaults
+    return made
+
+
+def set_item_raw(value: Any, name: str, item: Any) -> None:
+    """Store an attribute in the instance's ``__dict__`` though the class has a descriptor of that name."""
+    object.__getattribute__(value, "__dict__")[name] = item

@@ -1,0 +1,403 @@
+"""Bytecode that makes the values of trackers again: outputs of the graph, objects made in the region, host numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+from lamina_fx.symbolic import SymInt, to_python
+
+from ..emit import Emitter
+from ..errors import InternalError, Unsupported
+from ..source import Source
+from ..variables import (
+    NONE, CellVariable, ConstantVariable, DequeVariable, DictVariable, ExceptionVariable, HostInput, Lazy, ListVariable,
+    NestedFunctionVariable, SetVariable, TensorVariable, TupleVariable, UserObjectVariable, VariableTracker,
+)  # fmt: skip
+from . import making
+
+__all__ = ["Rebuilder"]
+
+
+class Rebuilder:
+    """Loads trackers with an ``Emitter``. An object that is needed twice is made once and kept in a variable.
+
+    ``later`` holds what must be done after everything is made: filling objects that refer to themselves.
+    """
+
+    def __init__(self, tx: Any, emitter: Emitter, outputs: dict[TensorVariable, int], outputs_name: str | None) -> None:
+        self.tx = tx
+        self.emitter = emitter
+        self.outputs = outputs
+        self.outputs_name = outputs_name
+        self.temps: dict[int, str] = {}
+        self.kept: list[Any] = []
+        self.building: set[int] = set()
+        self.cyclic: set[int] = set()
+        self.later: list[Any] = []
+        self.used_cells: set[CellVariable] = set()
+
+    # -- loading -----------------------------------------------------------------------------------------
+
+    def load(self, value: Any) -> None:
+        """Push the value."""
+        if type(value) is Lazy:
+            self.load_source(value.source, value.value)
+            return
+        if isinstance(value, CellVariable) and value.name is not None and value.source is None:
+            self.used_cells.add(value)
+            self.emitter.load_cell(value.name)
+            return
+        if value.source is not None and not isinstance(value, (ConstantVariable,)):
+            self.load_source(value.source, None)
+            return
+        if type(value) is ConstantVariable:
+            self.load_constant(value)
+            return
+        name = self.temps.get(id(value))
+        if name is not None:
+            self.emitter.load_temp(name)
+            return
+        if id(value) in self.building:
+            raise InternalError(f"{value!r} contains itself in a way that is not handled")
+        self.building.add(id(value))
+        value.reconstruct(self)
+        self.building.discard(id(value))
+        if _has_identity(value) and id(value) not in self.temps:
+            self.keep(value)
+
+    def keep(self, value: Any) -> None:
+        """Remember the pushed value in a variable."""
+        name = self.emitter.new_temp()
+        self.emitter.copy()
+        self.emitter.store_temp(name)
+        self.temps[id(value)] = name
+        self.kept.append(value)
+
+    def load_source(self, source: Any, value: Any) -> None:
+        """Push what a source reads."""
+        if source is None:
+            self.emitter.load_const(value)
+        else:
+            self.emitter.load_source(source)
+
+    def load_constant(self, value: ConstantVariable) -> None:
+        """Push a constant."""
+        self.emitter.load_const(value.value)
+
+    def load_const(self, value: Any) -> None:
+        """Push any object as a constant of the code."""
+        self.emitter.load_const(value)
+
+    def load_object(self, value: Any) -> None:
+        """Push a function, class or module of the caller that has no source: it is held by the code."""
+        self.emitter.load_const(value)
+
+    def load_attr(self, name: str) -> None:
+        """(object -- attribute)."""
+        self.emitter.load_attr(name)
+
+    def load_output(self, value: TensorVariable) -> None:
+        """Push an output of the graph."""
+        index = self.outputs.get(value)
+        if index is None or self.outputs_name is None:
+            raise InternalError(f"{value!r} is needed after the graph but is not among its outputs")
+        self.emitter.load_temp(self.outputs_name)
+        self.emitter.load_const(index)
+        self.emitter.load_item()
+        if value.attributes:
+            attributes = value.attributes
+            self.keep(value)
+            self.later.append(lambda: self._set_attributes(value, attributes))
+
+    def _set_attributes(self, value: TensorVariable, attributes: dict[str, VariableTracker]) -> None:
+        for name, item in attributes.items():
+            self.load(item)
+            self.load(value)
+            self.emitter.store_attr(name)
+
+    # -- calls -------------------------------------------------------------------------------------------
+
+    def call_constant(self, function: Any, args: list[Any], kwargs: dict[str, Any] | None = None) -> None:
+        """Push ``function(*args, **kwargs)``, with the function as a constant."""
+        kwargs = kwargs or {}
+        self.emitter.prepare_call(lambda: self.emitter.load_const(function))
+        for value in (*args, *kwargs.values()):
+            self.load(value)
+        self.emitter.call(len(args) + len(kwargs), tuple(kwargs))
+
+    def call_variable(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Push a call of a tracker."""
+        self.emitter.prepare_call(lambda: self.load(function))
+        for value in (*args, *kwargs.values()):
+            self.load(value)
+        self.emitter.call(len(args) + len(kwargs), tuple(kwargs))
+
+    def call_method(self, owner: Any, name: str) -> None:
+        """Push ``owner.name()``."""
+
+        def load() -> None:
+            self.load(owner)
+            self.emitter.load_attr(name)
+
+        self.emitter.prepare_call(load)
+        self.emitter.call(0)
+
+    def build_tuple(self, count: int) -> None:
+        """(v1 .. vn -- tuple)."""
+        self.emitter.build_tuple(count)
+
+    # -- numbers -----------------------------------------------------------------------------------------
+
+    def load_expression(self, value: SymInt) -> None:
+        """Push the value of a size expression."""
+        expr = value.expr
+        symbols = sorted(expr.free_symbols, key=lambda s: s.name)
+        if len(symbols) == 1 and expr is symbols[0]:
+            self.emitter.load_source(self.tx.symbols[expr])
+            return
+        function = making.expression_function(to_python(expr), tuple(s.name for s in symbols))
+        self.emitter.prepare_call(lambda: self.emitter.load_const(function))
+        for symbol in symbols:
+            self.emitter.load_source(self.tx.symbols[symbol])
+        self.emitter.call(len(symbols))
+
+    def load_host(self, host: HostInput) -> None:
+        """Push the value of a host computation."""
+        if host.fn is None:
+            operand = host.operands[0]
+            if isinstance(operand, SymInt):
+                self.load_expression(operand)
+            elif operand is None:
+                self.emitter.load_const(host.value)
+            else:
+                self.emitter.load_source(operand)
+            return
+        self.emitter.prepare_call(lambda: self.emitter.load_const(host.fn))
+        for operand in host.operands:
+            self.load_host(operand)
+        self.emitter.call(len(host.operands))
+
+    def load_input(self, origin: Source | HostInput) -> None:
+        """Push an input of the graph."""
+        if isinstance(origin, HostInput):
+            self.load_host(origin)
+        else:
+            self.emitter.load_source(origin)
+
+    # -- objects -----------------------------------------------------------------------------------------
+
+    def build_object(self, value: Any) -> None:
+        """Push a new object: container, instance, cell."""
+        if isinstance(value, CellVariable):
+            self._build_cell(value)
+        elif isinstance(value, UserObjectVariable):
+            self._build_instance(value)
+        elif id(value) in self.cyclic:
+            self._build_empty(value)
+        else:
+            self._build_container(value)
+
+    def _build_container(self, value: Any) -> None:
+        if isinstance(value, DequeVariable):
+            items = TupleVariable(list(value.elements))
+            self.call_constant(deque, [items, ConstantVariable(value.maxlen)])
+        elif isinstance(value, ListVariable):
+            for item in value.elements:
+                self.load(item)
+            self.emitter.build_list(len(value.elements))
+        elif isinstance(value, SetVariable):
+            for item in value.members.values():
+                self.load(item)
+            self.emitter.build_set(len(value.members))
+            if value.kind is frozenset:
+                self._wrap_in(frozenset)
+        elif isinstance(value, DictVariable):
+            self._build_dict(value)
+        else:
+            raise InternalError(f"no rule to rebuild {value!r}")
+
+    def _build_dict(self, value: DictVariable) -> None:
+        for key, item in value.entries.items():
+            self.load(value.keys[key])
+            self.load(item)
+        self.emitter.build_map(len(value.entries))
+        if value.kind is OrderedDict:
+            self._wrap_in(OrderedDict)
+        elif value.kind is defaultdict:
+            name = self.emitter.new_temp()
+            self.emitter.store_temp(name)
+            self.emitter.prepare_call(lambda: self.emitter.load_const(defaultdict))
+            self.load(value.factory or NONE)
+            self.emitter.load_temp(name)
+            self.emitter.call(2)
+        elif value.kind is not dict:
+            raise Unsupported(f"rebuilding a {value.kind.__name__}")
+
+    def _wrap_in(self, function: Any) -> None:
+        """(value -- function(value))."""
+        name = self.emitter.new_temp()
+        self.emitter.store_temp(name)
+        self.emitter.call_function(function, lambda: self.emitter.load_temp(name), 1)
+
+    def _build_empty(self, value: Any) -> None:
+        """An empty container that is filled when everything is made: it is part of a cycle."""
+        if isinstance(value, (DequeVariable, SetVariable)) or not isinstance(value, (ListVariable, DictVariable)):
+            raise Unsupported("a set or deque that contains itself")
+        if isinstance(value, ListVariable):
+            self.emitter.build_list(0)
+        else:
+            self.emitter.build_map(0)
+        self.keep(value)
+        self.later.append(lambda: self._fill_container(value))
+
+    def _fill_container(self, value: Any) -> None:
+        self.emitter.prepare_call(lambda: self.emitter.load_const(making.fill))
+        self.load(value)
+        if isinstance(value, ListVariable):
+            for item in value.elements:
+                self.load(item)
+            self.emitter.build_list(len(value.elements))
+        else:
+            for key, item in value.entries.items():
+                self.load(value.keys[key])
+                self.load(item)
+            self.emitter.build_map(len(value.entries))
+        self.emitter.call(2)
+        self.emitter.pop()
+
+    def _build_cell(self, value: CellVariable) -> None:
+        self.emitter.call_runtime("new_cell", lambda: None, 0)
+        self.keep(value)
+        if value.content is not None:
+            self.later.append(lambda: self._fill_cell(value))
+
+    def _fill_cell(self, value: CellVariable) -> None:
+        self.load(value.content)
+        self.load(value)
+        self.emitter.store_attr("cell_contents")
+
+    def _build_instance(self, value: UserObjectVariable) -> None:
+        """Through ``cls.__new__`` of the built-in base; attributes are set when everything is made."""
+        native = value.native
+        if isinstance(value, ExceptionVariable):
+            args: Any = value.args
+        elif native is not None and not isinstance(native, (ListVariable, DictVariable, SetVariable)):
+            args = TupleVariable([native])
+        else:
+            args = TupleVariable([])
+        self.emitter.prepare_call(lambda: self.emitter.load_const(making.new_instance))
+        self._load_class(value)
+        self.load(args)
+        self.emitter.call(2)
+        self.keep(value)
+        self.later.append(lambda: self._fill_instance(value))
+
+    def _load_class(self, value: UserObjectVariable) -> None:
+        if value.cls_source is not None:
+            self.emitter.load_source(value.cls_source)
+        else:
+            self.emitter.load_const(value.cls)
+
+    def _fill_instance(self, value: UserObjectVariable) -> None:
+        if value.attrs is not None and value.attrs.entries:
+            self.emitter.prepare_call(lambda: self.emitter.load_const(making.set_attributes))
+            self.load(value)
+            self._build_dict(value.attrs)
+            self.emitter.call(2)
+            self.emitter.pop()
+        for name, item in value.slots.items():
+            if item is not None:
+                self._store_slot(value, name, item)
+        native = value.native
+        if isinstance(native, (ListVariable, DictVariable, SetVariable)):
+            self.emitter.prepare_call(lambda: self.emitter.load_const(making.fill))
+            self.load(value)
+            self._build_native(native)
+            self.emitter.call(2)
+            self.emitter.pop()
+        if isinstance(value, ExceptionVariable):
+            self._fill_exception(value)
+
+    def _build_native(self, native: Any) -> None:
+        """(-- values) of the built-in part of an instance; a defaultdict's factory goes along."""
+        if isinstance(native, DictVariable) and native.kind is OrderedDict:
+            native = DictVariable(native.entries, native.keys)
+        self._build_container(native)
+
+    def _store_slot(self, value: Any, name: str, item: Any) -> None:
+        self.emitter.prepare_call(lambda: self.emitter.load_const(object.__setattr__))
+        self.load(value)
+        self.emitter.load_const(name)
+        self.load(item)
+        self.emitter.call(3)
+        self.emitter.pop()
+
+    def _fill_exception(self, value: ExceptionVariable) -> None:
+        for name, item in (("__cause__", value.cause), ("__context__", value.context)):
+            if item is not NONE:
+                self.load(item)
+                self.load(value)
+                self.emitter.store_attr(name)
+        if value.suppress and value.cause is NONE:
+            self.emitter.load_const(True)
+            self.load(value)
+            self.emitter.store_attr("__suppress_context__")
+
+    def build_function(self, value: NestedFunctionVariable) -> None:
+        """Push a function made in the region."""
+        emitter = self.emitter
+        self.emitter.prepare_call(lambda: emitter.load_const(making.new_function))
+        emitter.load_const(value.code)
+        self._load_globals(value)
+        for part in (value.positional, value.cells):
+            for item in part:
+                self.load(item)
+            emitter.build_tuple(len(part))
+        for key, item in value.kwonly.items():
+            emitter.load_const(key)
+            self.load(item)
+        emitter.build_map(len(value.kwonly))
+        emitter.call(5)
+        self.keep(value)
+        changed = {k: v for k, v in value.attributes.items() if _is_changed(value, k, v)}
+        if changed:
+            self.later.append(lambda: [self._store_function_attribute(value, k, v) for k, v in changed.items()])
+
+    def _store_function_attribute(self, value: Any, name: str, item: Any) -> None:
+        self.load(item)
+        self.load(value)
+        self.emitter.store_attr(name)
+
+    def _load_globals(self, value: NestedFunctionVariable) -> None:
+        owner = value.owner
+        while isinstance(owner, NestedFunctionVariable):
+            owner = owner.owner
+        if owner.globals is self.tx.root.function.globals:
+            self.emitter.prepare_call(lambda: self.emitter.load_const(globals_of_caller))
+            self.emitter.call(0)
+        elif owner.source is not None:
+            self.emitter.load_source(owner.source)
+            self.emitter.load_attr("__globals__")
+        else:
+            self.emitter.load_const(owner.globals)
+
+
+def _is_changed(value: NestedFunctionVariable, name: str, item: VariableTracker) -> bool:
+    if not isinstance(item, ConstantVariable):
+        return True
+    default = {"__name__": value.code.co_name, "__qualname__": value.code.co_qualname}.get(name)
+    if name in ("__module__", "__doc__"):
+        return False
+    return item.value != default
+
+
+def _has_identity(value: Any) -> bool:
+    return isinstance(value, (ListVariable, DictVariable, SetVariable, UserObjectVariable, CellVariable, TupleVariable)) or not (
+        isinstance(value, (ConstantVariable, TensorVariable))
+    ) and hasattr(value, "elements")
+
+
+globals_of_caller = globals
+_ = operator

@@ -1,0 +1,51 @@
+"""What is remembered between translations of one code object: sizes and numbers seen, which decide what becomes symbolic.
+
+>>> memory = FrameMemory()
+>>> memory.is_dynamic("x.size(0)", 4), memory.is_dynamic("x.size(0)", 4), memory.is_dynamic("x.size(0)", 5)
+(False, False, True)
+>>> memory.is_dynamic("x.size(0)", 4)
+True
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+__all__ = ["FrameMemory", "memory_of"]
+
+
+class FrameMemory:
+    """Values seen under each name; a name with two values is dynamic from then on."""
+
+    __slots__ = ("dynamic", "seen")
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Any] = {}
+        self.dynamic: set[str] = set()
+
+    def is_dynamic(self, name: str, value: Any) -> bool:
+        """Record a value; whether the name has had another one."""
+        if name in self.dynamic:
+            return True
+        known = self.seen.setdefault(name, value)
+        if known == value or known != known:
+            return False
+        self.dynamic.add(name)
+        return True
+
+
+_MEMORIES: dict[int, tuple[CodeType, FrameMemory]] = {}
+
+
+def memory_of(code: CodeType) -> FrameMemory:
+    """The memory of a code object, made on first use."""
+    found = _MEMORIES.get(id(code))
+    if found is None or found[0] is not code:
+        found = _MEMORIES[id(code)] = (code, FrameMemory())
+    return found[1]
+
+
+def forget_all() -> None:
+    """Forget every code object."""
+    _MEMORIES.clear()

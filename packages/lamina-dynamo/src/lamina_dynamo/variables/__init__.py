@@ -1,0 +1,37 @@
+"""Trackers: what stands for Python values while a frame is interpreted."""
+
+from __future__ import annotations
+
+from .base import Lazy, NotConstant, ObjectKey, VariableTracker, realize
+from .classes import (
+    BuiltinVariable, ClassVariable, MethodDescriptorVariable, ModuleVariable, OpaqueVariable, SuperVariable,
+)  # fmt: skip
+from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, ConstantVariable
+from .dicts import DictVariable, DictViewVariable, SetVariable
+from .exceptions import ExceptionVariable, ObservedException
+from .functions import (
+    BoundMethodVariable, CellVariable, FunctionVariable, NestedFunctionVariable, PartialVariable, UserFunctionVariable,
+    cell_of,
+)  # fmt: skip
+from .iterators import (
+    CountIterator, EnumerateIterator, FixedIterator, GeneratorVariable, IteratorVariable, MapIterator,
+    SequenceIterator, ZipIterator,
+)  # fmt: skip
+from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
+from .scalar import HostInput, ScalarVariable, SymIntVariable, host_of
+from .sequences import (
+    DequeVariable, ListVariable, RangeVariable, SequenceVariable, SliceVariable, TupleVariable,
+)  # fmt: skip
+from .tensor import OperatorVariable, TensorVariable
+
+__all__ = [
+    "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "BoundConstantMethod", "BoundMethodVariable", "BuiltinVariable",
+    "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictVariable",
+    "DictViewVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator", "FunctionVariable",
+    "GeneratorVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
+    "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
+    "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
+    "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
+    "SymIntVariable", "TensorVariable", "TupleVariable", "UserFunctionVariable", "UserObjectVariable",
+    "VariableTracker", "ZipIterator", "cell_of", "host_of", "realize", "type_lookup",
+]  # fmt: skip
