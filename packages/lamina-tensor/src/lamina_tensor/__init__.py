@@ -9,6 +9,7 @@ tensor([2., 4.])
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from lamina_fx import DTYPES, Device, DType
@@ -27,8 +28,28 @@ from .conversion import from_dlpack
 from .creation import as_tensor, asarray, from_numpy, scalar_tensor, tensor
 from .dtype_names import ALIASES
 from .fake import fake_creation, fake_tensor
+from .functions import *  # noqa: F403  (its __all__)
 from .methods import function, namespace_names, operator_of
 from .printing import set_printoptions
+from .random import (
+    Generator,
+    bernoulli,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
+)
 from .size import Size
 from .storage import FakeStorage, NumpyStorage, TracedStorage
 from .tensor import Tensor
@@ -72,6 +93,23 @@ __all__ = [
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
     "tensor",
     "trace",
 ]
@@ -81,12 +119,14 @@ globals().update(ALIASES)
 _ = (_C, joining)
 
 
-def is_tensor(value: Any) -> bool:
-    """True for a ``Tensor``."""
-    return isinstance(value, Tensor)
+_MODULES = frozenset(("fft", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils"))
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name in ("load", "save"):
+        return getattr(import_module(".serialization", __name__), name)
     found = function(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -92,6 +92,8 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     bits = scan(args, kwargs)
     if not bits:
         return _without_tensors(op, args, kwargs)
+    if op.id == "copy_to":
+        return _copy_to(*args, **kwargs)
     plan = plan_of(op)
     grad = bits & _GRAD and is_grad_enabled()
     if not op.is_primitive and (
@@ -108,6 +110,17 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if grad and plan.differentiable:
         record(op, args, kwargs, out)
     return out
+
+
+def _copy_to(input: Any, value: Any) -> None:
+    """The write-back of a graph: no history, but the version counts."""
+    from .inplace import copy_into
+
+    before = set_grad_enabled(False)
+    try:
+        copy_into(input, value)
+    finally:
+        set_grad_enabled(before)
 
 
 def _without_tensors(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

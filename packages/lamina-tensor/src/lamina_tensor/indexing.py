@@ -14,6 +14,7 @@ from lamina_prims.modes import MODES
 
 from ._C import TensorBase, bump, is_grad_enabled, wrap, wrap_view
 from .autograd.inplace import check_inplace
+from .autograd.node import Node, edge_of
 from .inplace import assign, call_inplace, check_overlap, copy_into
 from .views import ViewStep, mark_view, replay, scatter
 
@@ -29,7 +30,7 @@ def getitem(tensor: Any, index: Any) -> Any:
         IndexError: out of range, too many indices, or an index of a wrong kind. ValueError: a negative step.
     """
     items = index if type(index) is tuple else (index,)
-    if tensor._array is not None and not MODES.stack and not (tensor._requires_grad and is_grad_enabled()):
+    if tensor._array is not None and not MODES.stack:
         plain = True
         for item in items:
             if type(item) not in _BASIC:
@@ -150,7 +151,34 @@ def _array_view(tensor: Any, index: Any, items: tuple[Any, ...]) -> Any:
     view = wrap_view(tensor, value)
     if view.storage is tensor.storage:
         mark_view(tensor, view, (_array_index, (index,), {}, None))
+    if tensor._requires_grad and is_grad_enabled() and tensor.dtype.kind in ("float", "complex"):
+        view._grad_fn = IndexNode(tensor, index)
     return view
+
+
+class IndexNode(Node):
+    """Backward of a basic index: zeros with the gradient at the index."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, tensor: Any, index: Any) -> None:
+        super().__init__((edge_of(tensor),), ((tensor._sizes, tensor.dtype),))
+        self.index = index
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        """The gradient of the indexed tensor."""
+        (gradient,) = grads
+        shape = self.metas[0][0]
+        if gradient._array is not None and not is_grad_enabled() and not MODES.stack:
+            whole = np.zeros(shape, gradient._array.dtype)
+            whole[self.index] = gradient._array
+            return [wrap(whole)]
+        zeros = operator("zeros")(shape, dtype=gradient.dtype)
+        return [_array_index.scatter_rule(zeros, gradient, self.index)]
+
+    def name(self) -> str:
+        """As PyTorch prints it."""
+        return "SliceBackward0" if isinstance(self.index, slice) else "SelectBackward0"
 
 
 def _array_write(tensor: Any, index: Any, items: tuple[Any, ...], value: Any) -> None:

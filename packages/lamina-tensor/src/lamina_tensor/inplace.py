@@ -12,7 +12,7 @@ import numpy as np
 from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
 
-from ._C import TensorBase, alias, bump, is_grad_enabled, scan
+from ._C import TensorBase, alias, bump, is_grad_enabled, scan, write_ufunc
 from .autograd.inplace import check_inplace, rebase_history
 from .autograd.node import edge_of
 from .dispatch import dispatch
@@ -21,10 +21,11 @@ from .kernels import UFUNCS, dtype_mask
 from .plan import plan_of
 from .storage import TracedStorage
 
-__all__ = ["add_into", "call_inplace", "copy_into", "write_out"]
+__all__ = ["add_into", "call_inplace", "copy_into", "plain_ufunc", "write_out"]
 
 _GRAD = 4
 _IN_PLACE_UFUNCS = {name: (u.function, dtype_mask(u.kinds)) for name, u in UFUNCS.items() if not u.bool_result}
+_ADD_DTYPES = _IN_PLACE_UFUNCS["add"][1]
 _INFERENCE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
     "tensor before doing inplace update."
@@ -45,8 +46,6 @@ def call_inplace(op: Operator, target: Any, args: tuple[Any, ...], kwargs: dict[
     if target._inference:
         _check_inference()
     recording = is_grad_enabled() and scan(target, args, kwargs) & _GRAD
-    if not recording and not MODES.stack and _fast(op, target, args, kwargs):
-        return target
     source = _snapshot(op, target) if recording else target
     if MODES.stack:
         value = op(source, *args, **kwargs)
@@ -64,30 +63,9 @@ def _check_inference() -> None:
         raise RuntimeError(_INFERENCE)
 
 
-def _fast(op: Operator, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Let a ufunc write into the array directly. False: this call is not so plain."""
-    entry = _IN_PLACE_UFUNCS.get(op.id)
-    array = target._array
-    if entry is None or array is None or kwargs or not entry[1] >> target._code & 1 or len(args) != entry[0].nin - 1:
-        return False
-    if args:
-        other = args[0]
-        if isinstance(other, TensorBase):
-            other = other._array
-            if other is None or other.dtype != array.dtype:
-                return False
-            if other.shape != array.shape and not _expands(other.shape, array.shape):
-                return False
-        elif type(other) is not int and (type(other) is not float or array.dtype.kind not in "fc"):
-            return False
-        operands = (array, other)
-    else:
-        operands = (array,)
-    check_overlap(target)
-    with np.errstate(all="ignore"):
-        entry[0](*operands, out=array)
-    bump(target)
-    return True
+def plain_ufunc(op: Operator) -> tuple[Any, int] | None:
+    """The ufunc (and the dtypes for which it is right) that does the in-place form of ``op`` at once, or None."""
+    return _IN_PLACE_UFUNCS.get(op.id)
 
 
 def _snapshot(op: Operator, target: Any) -> Any:
@@ -190,7 +168,8 @@ def write(target: Any, value: Any) -> None:
 
 def add_into(target: Any, value: Any) -> None:
     """``target += value`` without recording (accumulation of gradients)."""
-    call_inplace(operator("add"), target, (value,), {})
+    if not write_ufunc(np.add, _ADD_DTYPES, target, (value,)):
+        call_inplace(operator("add"), target, (value,), {})
 
 
 def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 from lamina_prims import Operator
 from lamina_prims.registry import by_name, names, resolve
 
-from ._C import TensorBase
+from ._C import TensorBase, write_ufunc
 from .creation import creator
 from .dispatch import FAST, make_fast
-from .inplace import call_inplace
+from .inplace import call_inplace, plain_ufunc
 
 __all__ = ["function", "install_methods", "namespace_names", "operator_of"]
 
@@ -83,8 +83,11 @@ def fast_operator(name: str, overloads: tuple[Operator, ...]) -> Any:
 def inplace_method(name: str, overloads: tuple[Operator, ...]) -> Callable[..., Any]:
     """``name_``: computes out of place and writes."""
     first, several, spelling = overloads[0], len(overloads) > 1, f"Tensor.{name}"
+    ufunc, dtypes = plain_ufunc(first) or (None, 0)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if ufunc is not None and not kwargs and write_ufunc(ufunc, dtypes, self, args):
+            return self
         op = resolve(spelling, (self, *args), kwargs) if several else first
         return call_inplace(op, self, args, kwargs)
 

@@ -15,11 +15,12 @@ from .conversion import Conversion
 from .dispatch import dispatch_fast
 from .indexing import getitem, setitem
 from .inplace import copy_into
+from .metadata import MetadataChanges
 
 __all__ = ["Tensor"]
 
 
-class Tensor(TensorBase, Conversion):
+class Tensor(TensorBase, Conversion, MetadataChanges):
     """A multi-dimensional array with a dtype, a device and, if asked for, gradients.
 
     Make one with ``tensor``, ``zeros``, ``from_numpy`` and so on. ``Tensor(2, 3)`` is an uninitialised tensor of that

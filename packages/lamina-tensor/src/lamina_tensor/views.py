@@ -67,10 +67,12 @@ def _scatter_step(step: ViewStep, below: Any, value: Any) -> Any:
     if operator.scatter_rule is not None and index is None:
         rest = operator.schema.bind((below, *args), kwargs)[1:]
         return operator.scatter_rule(below, value, *rest)
-    view = replay(below, (step,))
-    inner = view._chain[len(below._chain or ()) :] if view._chain else ()
-    if not inner or inner[0][0] is operator:
+    if operator.is_primitive:
         raise NotImplementedError(
             f"{operator.id} does not say how a write to its result changes its input; clone() the view first"
         )
-    return scatter(below, inner, value)  # a composite: the steps that its body takes
+    view = operator.function(below, *args, **kwargs)  # a composite: the steps that its body takes
+    if index is not None:
+        view = view[index]
+    inner = view._chain[len(below._chain or ()) :] if view._chain else ()
+    return scatter(below, inner, value) if inner else value

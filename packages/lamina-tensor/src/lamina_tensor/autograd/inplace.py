@@ -78,12 +78,12 @@ class CopySlices(Node):
 
 
 class _Overwritten(Node):
-    """History of a tensor whose elements were replaced by constants: no gradient goes on."""
+    """History of a tensor whose elements were replaced by constants: what it was before gets zeros."""
 
     __slots__ = ()
 
     def apply(self, grads: list[Any]) -> Sequence[Any]:
-        return ()
+        return [None if meta is None else operator("zeros")(meta[0], dtype=meta[1]) for meta in self.metas]
 
     def name(self) -> str:
         return "OverwriteBackward0"
@@ -93,8 +93,10 @@ def rebase_history(tensor: Any, node: Any, output_nr: int) -> None:
     """Give a tensor that was just written the history ``(node, output_nr)`` (None: constants were written)."""
     base = tensor._base
     if base is None or tensor._no_grad_view:
-        tensor._grad_fn = _Overwritten((), ()) if node is None else node
-        tensor._output_nr = 0 if node is None else output_nr
+        if node is None:
+            node = _Overwritten((edge_of(tensor),), ((tensor._sizes, tensor.dtype),))
+        tensor._grad_fn = node
+        tensor._output_nr = output_nr
         return
     base_edge = edge_of(base) if base._requires_grad else None
     value_edge = None if node is None else (node, output_nr)

@@ -164,6 +164,7 @@ static PyMethodDef functions[] = {
     {"shares", (PyCFunction)(void (*)(void))py_shares, METH_FASTCALL, "Does the array start in the storage?"},
     {"bump", py_bump, METH_O, "Count a write."},
     {"scan", scan, METH_VARARGS, "Bits of what tensors are among nested arguments."},
+    {"write_ufunc", (PyCFunction)(void (*)(void))write_ufunc, METH_FASTCALL, "In-place ufunc if the call is plain."},
     {"to_arrays", to_arrays, METH_O, "Nested arguments with each tensor replaced by its ndarray."},
     {"is_grad_enabled", py_is_grad_enabled, METH_NOARGS, "Is this thread recording?"},
     {"set_grad_enabled", py_set_grad_enabled, METH_O, "Switch recording; returns what it was."},
@@ -173,7 +174,7 @@ static PyMethodDef functions[] = {
     {NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamina_tensor._C",
-                                        "Fields, views and hot paths of tensors.", -1, functions};
+                                        "Fields, views and hot paths of tensors.", -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__C(void) {
     import_array();
