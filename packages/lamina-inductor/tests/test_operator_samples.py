@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from lamina_prims import operators
@@ -26,4 +28,9 @@ def test_program_equals_reference(id: str) -> None:
         flat = want if isinstance(want, (tuple, list)) else (want,)
         for have, wanted in zip(got, [w for w in flat if w is not None], strict=True):
             if isinstance(wanted, np.ndarray):
-                assert_same(have, wanted)
+                assert_same(have, wanted, 2e-2 if _has_half(sample.args) else 1e-5)
+
+
+def _has_half(args: tuple[Any, ...]) -> bool:
+    """Kernels keep float32 between the steps of a composite, the reference rounds after each."""
+    return any(isinstance(a, np.ndarray) and a.dtype.kind in "fV" and a.dtype.itemsize <= 2 for a in args)

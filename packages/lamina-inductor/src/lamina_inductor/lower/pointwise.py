@@ -6,6 +6,7 @@ from typing import Any
 
 from lamina_fx import DType, bool_
 
+from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
 from .table import Call, lowers
 
@@ -50,6 +51,9 @@ def _write(emitter: Any, value: Value, index: Index) -> Any:
     op, constants, extra = value.attrs
     inputs = iter(value.inputs)
     operands = [emitter.read(next(inputs), index) if c is None else c for c in constants]
+    if not any(type(o) is str for o in operands):  # only constants: one of them gives the type
+        first = constants.index(None)
+        operands[first] = emitter.named(operands[first], compute_dtype(value.inputs[0].dtype))
     return emitter.compute_let(value.dtype, op, operands + list(extra))
 
 

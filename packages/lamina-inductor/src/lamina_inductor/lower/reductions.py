@@ -7,6 +7,7 @@ from lamina_fx import int64
 from ..ir.loops import Value
 from .pointwise import convert_value
 from .table import Call, lowers
+from .views import map_value, reshape_map
 
 __all__ = ["REDUCTIONS", "reduction"]
 
@@ -37,6 +38,8 @@ def _reduce(call: Call) -> Value | None:
     if call.get("keepdim", default=False):
         return None
     kind = REDUCTIONS[call.op]
+    if all(type(input.shape[d]) is int and input.shape[d] == 1 for d in axes):
+        return _of_one(call, input, kind)
     if kind.startswith("arg"):
         if len(axes) != 1 or call.spec.dtype is not int64:
             return None
@@ -44,3 +47,14 @@ def _reduce(call: Call) -> Value | None:
         input = convert_value(input, call.spec.dtype)
     return reduction(call, input, axes, kind)
 
+
+def _of_one(call: Call, input: Value, kind: str) -> Value | None:
+    """A reduction over dimensions of size 1: the same elements, or index 0."""
+    if kind.startswith("arg"):
+        value = call.value("index", ())
+        value.rule, value.cost = (lambda emitter, value, index: 0), 0
+        return value
+    if call.spec.dtype is not input.dtype:
+        return None
+    shape = call.value_shape()
+    return map_value(input, shape, reshape_map(input.shape, shape), reshape_map(shape, input.shape))

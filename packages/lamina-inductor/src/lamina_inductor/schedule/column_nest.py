@@ -143,10 +143,13 @@ class _Columns:
         keys = self._inside(roots)
         start: list[Stmt] = []
         body: list[tuple[frozenset[Symbol], Stmt]] = [(frozenset((self.place,)), s) for s in self._fetch(keys)]
+        fetched: set[Any] = set(self.arrays)  # what comes from arrays varies over the tile, and what follows from it
         for info in in_order(flat, keys):
             stmt = info.stmt
             if type(stmt) is not Reduce:
-                body.append((info.axes, stmt))
+                if not fetched.isdisjoint(info.needs):
+                    fetched.add(info.key)
+                body.append((info.axes | {self.place} if info.key in fetched else info.axes, stmt))
                 continue
             array, old, new = self.arrays[info.key], f"{stmt.name}_o", f"{stmt.name}_n"
             start.append(Store(array, self.place, identity_of(stmt.kind, stmt.dtype)))

@@ -11,24 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx import DType, bfloat16, bool_, float8_e4m3fn, float8_e5m2, float16, float32, int64
+from lamina_fx import DType, bool_, float32, int64
 from lamina_fx.symbolic import BooleanConstant, Expr, Symbol
 
+from ..ir.dtypes import compute_dtype
 from ..ir.kernel import BindIndex, IndexValue, Let, Load, Operand, Store
 from ..ir.loops import Index, Size, Value
 
-__all__ = ["Emitter", "Reduce", "Unfusable", "compute_dtype", "linear_index"]
-
-_NARROW = frozenset((float16, bfloat16, float8_e4m3fn, float8_e5m2))
-
+__all__ = ["Emitter", "Reduce", "Unfusable", "linear_index"]
 
 class Unfusable(Exception):
     """A group needs a value at an index where its loops do not have it. The scheduler then cuts the group apart."""
-
-
-def compute_dtype(dtype: DType) -> DType:
-    """The dtype in which a kernel computes with values of ``dtype``: float32 for the narrow floats."""
-    return float32 if dtype in _NARROW else dtype
 
 
 def linear_index(index: Index, strides: tuple[Size, ...]) -> Size:

@@ -131,7 +131,7 @@ def _move(
     consumer.late.update(producer.late)
     consumer.sources = {s: None for s in (*producer.sources, *consumer.sources) if s not in consumer.index}
     producer.alive = False
-    del consumer.producers[producer.number]
+    del consumer.producers[producer.number], producer.consumers[consumer.number]
     for other in producer.producers.values():
         del other.consumers[producer.number]
         fusion.link(other, consumer)

@@ -23,6 +23,8 @@ def pointwise_nest(flat: Flat) -> tuple[Loop, ...]:
     axes = flat.axes
     infos = in_order(flat, set(flat.info))
     cost = sum(i.cost for i in infos)
+    if any(type(s) is int and s == 0 for s in flat.sizes.values()):
+        return (Loop(axis_symbol(0, 1), Integer(0), "parallel", (), grain=Integer(1)),)
     if not axes:
         axis = axis_symbol(0, 1)
         return (Loop(axis, Integer(1), "parallel", tuple([i.stmt for i in infos]), grain=Integer(1)),)
