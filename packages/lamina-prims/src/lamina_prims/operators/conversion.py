@@ -81,7 +81,8 @@ def _put(input: Any, device: Any) -> Any:
     return input if isinstance(input, np.ndarray) else array_namespace(input).asnumpy(input)
 
 
-@primitive(meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), _device(device)), reference=_put)
+@primitive(meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), _device(device)), reference=_put,
+    samples=calls(call(tensor(2, 3), CPU)))
 def device_put(input: Tensor, device: Device) -> Tensor:
     """A copy of ``input`` on ``device``."""
     ...
@@ -92,7 +93,7 @@ def _(ct, input_spec):
     return (device_put(ct, input_spec.device),)
 
 
-@composite(id="to.device", names=("Tensor.to",))
+@composite(id="to.device", names=("Tensor.to",), samples=calls(call(tensor(2, 3), "cpu"), call(tensor(2, 3), None, dtype_of("float64"))))
 def to_device(
     input: Tensor,
     device: Device | None = None,

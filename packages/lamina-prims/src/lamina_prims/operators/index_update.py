@@ -288,24 +288,27 @@ def scatter_reduce(
 
 
 @scatter_reduce.vjp
-def _(ct, out, input, dim, index, src, reduce, include_self, needs):
+def _(ct, out, input, dim, index, src, reduce, include_self):
     shape, kind = tuple(input.shape), {"dtype": ct.dtype, "device": ct.device}
     ones = ops.ones(tuple(index.shape), **kind)
     hit = ops.scatter(ops.zeros(shape, **kind), dim, index, ones)
     own = ops.mul(ct, ops.sub(1, hit)) if not include_self else ct
     if reduce == "sum":
-        return own, None, ops.gather(ct, dim, index)
+        return own, None, _back_to(src, ops.gather(ct, dim, index))
     if reduce == "mean":
         start = ops.ones(shape, **kind) if include_self else ops.sub(1, hit)
         share = ops.div(ct, ops.scatter_add(start, dim, index, ones))
-        return share if include_self else ops.mul(share, ops.sub(1, hit)), None, ops.gather(share, dim, index)
+        return share if include_self else ops.mul(share, ops.sub(1, hit)), None, _back_to(src, ops.gather(share, dim, index))
     if reduce == "prod":
         raise RuntimeError("scatter_reduce: reduce='prod' has no derivative; use sum, mean, amax or amin")
+    whole = src
+    for d, size in enumerate(index.shape):
+        src = ops.slice(src, d, 0, size)
     chosen = ops.convert_element_type(ops.eq(src, ops.gather(out, dim, index)), element_type(ct))
     mine = ops.convert_element_type(ops.eq(input, out), element_type(ct))
     mine = mine if include_self else ops.mul(mine, ops.sub(1, hit))
     share = ops.div(ct, ops.maximum(ops.scatter_add(mine, dim, index, chosen), 1))
-    return ops.mul(mine, share), None, ops.mul(chosen, ops.gather(share, dim, index))
+    return ops.mul(mine, share), None, _back_to(whole, ops.mul(chosen, ops.gather(share, dim, index)))
 
 
 @scatter_reduce.normalize

@@ -360,9 +360,10 @@ def atan2(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 
 @atan2.vjp
-def _(ct, input, other):
-    scale = ops.div(ct, ops.add(ops.mul(input, input), ops.mul(other, other)))
-    return ops.mul(scale, other), ops.neg(ops.mul(scale, input))
+def _(ct, input, other, needs):
+    square = [x * x if isinstance(x, (int, float)) else ops.mul(x, x) for x in (input, other)]
+    scale = ops.div(ct, ops.add(*square))
+    return ops.mul(scale, other) if needs[0] else None, ops.neg(ops.mul(scale, input)) if needs[1] else None
 
 
 @primitive(

@@ -57,7 +57,7 @@ def _broadcast(input: Any, shape: Shape, dims: Any) -> Any:
     alias=True,
     samples=calls(
         call(tensor(3), (2, 3), (1,)), call(tensor(2, 1), (2, 4, 5), (0, 2)), call(tensor(), (2,), ()),
-        call(tensor(2, 3, kind="transposed"), (2, 4, 3), (0, 2)),
+        call(tensor(2, 3, kind="transposed"), (2, 4, 3), (0, 2)), call(tensor(2, 3), (1, 2, 3), (1, 2)),
     ),
     errors=[error(RuntimeError, "does not broadcast", tensor(3), (2, 4), (1,))],
 )  # fmt: skip
