@@ -16,7 +16,9 @@ from typing import Any
 
 from lamina_fx import Graph
 
-from .backends.cpp import compile_program, supports
+from .backends.cpp import NoCompiler, compile_program, find_compiled, supports
+from .cache.keys import graph_key
+from .fallback import interpreted
 from .ir.program import Program
 from .schedule.program import build_program
 
@@ -39,7 +41,13 @@ class CppBackend:
     def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> Any:
         """An ``Artifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
 
-        Raises:
-            NoCompiler: there is no C++ compiler; the caller may fall back to the reference interpreter.
+        Found in the cache by the graph's content, else lowered, printed and compiled. Without a C++ compiler the result is an
+        ``InterpretedArtifact``: right, slow, and said once.
         """
-        return compile_program(self.program(graph, name=name), **(options or {}))
+        options = options or {}
+        key = graph_key(graph, {**options, "name": name})
+        try:
+            found = find_compiled(key) if key else None
+            return found or compile_program(self.program(graph, name=name), key=key or "", **options)
+        except NoCompiler as reason:
+            return interpreted(graph, name, str(reason))

@@ -94,8 +94,6 @@ PyObject *lm_register_dtype(PyObject *, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-int lm_item_size(int dtype) { return item_size[dtype]; }
-
 bool lm_read(PyObject *object, View *view) {
     view->object = object;
     if (PyArray_Check(object)) return read_array(reinterpret_cast<PyArrayObject *>(object), view);
@@ -126,3 +124,34 @@ PyObject *lm_new_array(int dtype, int ndim, const int64_t *sizes, const int64_t 
 }
 
 void *lm_array_data(PyObject *array) { return PyArray_DATA(reinterpret_cast<PyArrayObject *>(array)); }
+
+// A NumPy view of a tensor's memory, for code that runs an operator's reference.
+PyObject *lm_array_of(PyObject *, PyObject *value) {
+    View view;
+    if (!lm_read(value, &view)) return PyErr_Format(PyExc_TypeError, "expected a CPU tensor with data, got %R", (PyObject *)Py_TYPE(value));
+    if (!view.abi) return Py_NewRef(value);
+    if (type_number[view.dtype] < 0) return PyErr_Format(PyExc_TypeError, "NumPy has no type for dtype code %d", view.dtype);
+    npy_intp dims[LAMINA_MAX_DIMS], steps[LAMINA_MAX_DIMS];
+    for (int i = 0; i < view.ndim; ++i) {
+        dims[i] = view.sizes[i];
+        steps[i] = view.strides[i] * item_size[view.dtype];
+    }
+    PyObject *array = PyArray_New(&PyArray_Type, view.ndim, dims, type_number[view.dtype], steps, view.data, 0,
+                                  NPY_ARRAY_WRITEABLE, nullptr);
+    if (!array) return nullptr;
+    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array), Py_NewRef(value)) < 0) { Py_DECREF(array); return nullptr; }
+    return array;
+}
+
+// The tensor over an array's memory, of the front end that `like` belongs to; the array itself when `like` is one.
+PyObject *lm_like(PyObject *, PyObject *arguments) {
+    PyObject *array, *like;
+    if (!PyArg_ParseTuple(arguments, "O!O", &PyArray_Type, &array, &like)) return nullptr;
+    const lamina_abi *abi = PyArray_Check(like) ? nullptr : abi_of(Py_TYPE(like));
+    if (!abi) return Py_NewRef(array);
+    View view;
+    if (!lm_read(array, &view)) return PyErr_Format(PyExc_TypeError, "an array of this type cannot be a tensor");
+    int64_t strides[LAMINA_MAX_DIMS];
+    for (int i = 0; i < view.ndim; ++i) strides[i] = view.strides[i] / view.stride_unit;
+    return abi->from_memory(view.data, view.ndim, view.sizes, strides, view.dtype, LAMINA_CPU, 0, array);
+}

@@ -60,7 +60,8 @@ bool lm_read(PyObject *object, View *view);                       // false (no e
 PyObject *lm_new_array(int dtype, int ndim, const int64_t *sizes, const int64_t *strides, bool contiguous);
 void *lm_array_data(PyObject *array);
 PyObject *lm_register_dtype(PyObject *, PyObject *arguments);     // (code, type number, item size)
-int lm_item_size(int dtype);
+PyObject *lm_array_of(PyObject *, PyObject *value);         // a NumPy view of a tensor
+PyObject *lm_like(PyObject *, PyObject *arguments);           // (array, like): a tensor over the array
 
 // workspace.cpp
 char *lm_take_workspace(int64_t bytes);  // needs the GIL; NULL when there is no memory

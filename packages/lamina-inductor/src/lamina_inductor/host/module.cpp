@@ -20,6 +20,8 @@ PyMethodDef methods[] = {
     {"set_num_threads", set_threads, METH_O, "Set the threads a kernel may use, from the next call on."},
     {"register_dtype", lm_register_dtype, METH_VARARGS, "(code, NumPy type number, item size): a type from ml_dtypes."},
     {"set_blas", lm_set_blas, METH_O, "Addresses of cblas_sgemm, dgemm, cgemm, zgemm (0: none)."},
+    {"array_of", lm_array_of, METH_O, "A NumPy view of a tensor's memory (an array is returned as it is)."},
+    {"like", lm_like, METH_VARARGS, "(array, like): a tensor of the front end of `like` over the array's memory."},
     {"workspace_held", workspace_held, METH_NOARGS, "Bytes of workspace memory the process holds now."},
     {nullptr, nullptr, 0, nullptr},
 };
