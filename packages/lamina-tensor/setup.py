@@ -9,6 +9,7 @@ import numpy
 from setuptools import Extension, setup
 
 SOURCES = Path("src/lamina_tensor/csrc")
+FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]
 
 setup(
     ext_modules=[
@@ -17,7 +18,8 @@ setup(
             sources=sorted(str(path) for path in SOURCES.glob("*.c")),
             depends=[str(SOURCES / "tensor.h")],
             include_dirs=[numpy.get_include(), lamina_fx.get_include()],
-            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra"],
-        )
+            extra_compile_args=FLAGS,
+        ),
+        Extension("lamina_tensor._kernels", sources=[str(SOURCES / "kernels" / "kernels.c")], extra_compile_args=FLAGS),
     ]
 )

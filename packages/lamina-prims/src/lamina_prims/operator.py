@@ -80,6 +80,7 @@ class Operator:
         self.vjp_saves: tuple[str, ...] = ()
         self.normalize_rule: Callable[..., Any] | None = None
         self.scatter_rule: Callable[..., Any] | None = None
+        self.kernel: Callable[..., Any] | None = None
         self.__name__ = id
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
@@ -153,7 +154,12 @@ class Operator:
         return infer_composite(self, args, kwargs)
 
     def run_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Compute on arrays of NumPy's kind: the reference, or the body of a composite without one."""
+        """Compute on arrays of NumPy's kind: the reference, or the body of a composite without one.
+
+        ``kernel``, where a front end has set one, is asked first; it returns ``NotImplemented`` to decline.
+        """
+        if self.kernel is not None and (result := self.kernel(*args, **kwargs)) is not NotImplemented:
+            return result
         if self.reference is not None:
             if kwargs and self.elementwise is not None:
                 return self.reference(*self.schema.bind(args, kwargs))

@@ -15,7 +15,7 @@ from typing import Any
 from lamina_fx import DTYPES, Device, DType
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 
-from . import _C, autograd, joining
+from . import _C, array_kernels, autograd, joining
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -116,6 +116,7 @@ __all__ = [
 
 globals().update({str(d): d for d in DTYPES})
 globals().update(ALIASES)
+array_kernels.install()
 _ = (_C, joining)
 
 

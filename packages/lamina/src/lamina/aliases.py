@@ -53,6 +53,8 @@ class _AliasFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if not fullname.startswith("lamina."):
+            return None
         for alias, real in ALIASES.items():
             if fullname == alias or fullname.startswith(alias + "."):
                 name = real + fullname[len(alias) :]
@@ -63,6 +65,9 @@ class _AliasFinder(MetaPathFinder):
 
 
 def install() -> None:
-    """Make the aliases importable (once)."""
+    """Make the aliases importable (once).
+
+    In front of the other finders: those would find a submodule in the target's folder and load it a second time.
+    """
     if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
-        sys.meta_path.append(_AliasFinder())
+        sys.meta_path.insert(0, _AliasFinder())
