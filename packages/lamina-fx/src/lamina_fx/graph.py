@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -187,6 +187,32 @@ class Graph:
         for node in self.nodes:
             mapping[node] = other.node_copy(node, mapping.__getitem__)
         return other
+
+    def reorder(self, nodes: Sequence[Node]) -> None:
+        """Put the nodes into this order.
+
+        Raises:
+            ValueError: these are not exactly the nodes of the graph.
+        """
+        if len(nodes) != self._count or set(nodes) != set(self.nodes):
+            raise ValueError("reorder needs each node of the graph once")
+        before = self._root
+        for node in (*nodes, self._root):
+            before._next, node._prev = node, before
+            before = node
+
+    def rename(self, node: Node, name: str) -> None:
+        """Call ``node`` by this name, or by this name with a number when it is taken."""
+        self.release_name(node)
+        node.name = self._unique_name(name)
+
+    def release_name(self, node: Node) -> None:
+        """Let another node take the name of this one, which must be erased or renamed then."""
+        self._names.pop(node.name, None)
+
+    def forget_names(self) -> None:
+        """Let all names be taken anew; every node must be renamed then."""
+        self._names.clear()
 
     # -- as a whole ------------------------------------------------------------------------------------
 

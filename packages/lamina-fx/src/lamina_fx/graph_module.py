@@ -97,7 +97,8 @@ class GraphModule:
         if graph is None or name[:2] == "__":
             raise AttributeError(name)
         if name in graph.attributes:
-            return graph.attributes[name]
+            value = graph.attributes[name]
+            return GraphModule(self.root, value, self.resolver, name) if isinstance(value, Graph) else value
         if any(key.startswith(f"{name}.") for key in graph.attributes):
             return _Prefix(self, name)
         return read_attribute(graph, self.root, name)

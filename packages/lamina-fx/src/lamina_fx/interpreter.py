@@ -124,7 +124,10 @@ class Interpreter:
 
     def call_module(self, node: Node, args: Any, kwargs: Any) -> Any:
         """Call a module among the graph's or the owner's attributes."""
-        return read_attribute(self.graph, self.owner, node.target)(*args, **kwargs)
+        module = read_attribute(self.graph, self.owner, node.target)
+        if isinstance(module, Graph):
+            return Interpreter(module, self.resolver, owner=self.owner).run(*args, **kwargs)
+        return module(*args, **kwargs)
 
     def output(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The result."""

@@ -5,8 +5,9 @@
 >>> from_json(to_json(g)) == g
 True
 
-Promise. ``version`` counts incompatible changes. A reader takes the current version and the one before, and ignores keys
-that it does not know, so a writer may add keys without a new version. ``SCHEMA`` is the JSON schema of what is written.
+Promise. ``version`` counts incompatible changes. A reader takes the current version and the one before, and ignores
+keys that it does not know, so a writer may add keys without a new version. ``SCHEMA`` is the JSON schema of what is
+written.
 Nodes, values and specs are objects with one key that says their kind; numbers, strings, booleans, null and lists
 stand for themselves.
 """
