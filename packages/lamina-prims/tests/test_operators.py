@@ -16,6 +16,7 @@ from lamina_testing.operators import (
     check_gradient,
     check_meta,
     check_scatter,
+    check_symbolic,
     errors_of,
     samples_of,
 )
@@ -38,6 +39,12 @@ def test_meta(id: str) -> None:
     for seed in SEEDS:
         for sample in samples_of(operator(id), seed):
             check_meta(operator(id), sample)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_symbolic_sizes(id: str) -> None:
+    for sample in samples_of(operator(id)):
+        check_symbolic(operator(id), sample)
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -1,6 +1,7 @@
 """Checks of one operator against its samples: what every operator of the registry must satisfy.
 
 - ``check_meta``: the inferred spec is the reference's shape and dtype;
+- ``check_symbolic``: the same with symbolic sizes, and so can be decomposed;
 - ``check_decomposition``: strict primitives, run by the interpreter, give the reference's values;
 - ``check_gradient``: the derivative agrees with central differences in float64, along random directions;
 - ``check_error``: an error sample raises its error while inferring;
@@ -10,12 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, Node, TensorSpec
+from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import Operator, decompose, operator
 from lamina_prims.arrays import array_dtype, spec_of
 from lamina_prims.samples import ErrorSample, Sample
@@ -24,8 +26,8 @@ from .compare import assert_same, flat_results
 from .reverse import vjp
 
 __all__ = [
-    "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "errors_of", "graph_of_call",
-    "samples_of",
+    "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "check_symbolic", "errors_of",
+    "graph_of_call", "samples_of",
 ]  # fmt: skip
 
 
@@ -69,7 +71,35 @@ def _compare_specs(inferred: Any, result: Any, where: str) -> None:
         assert inferred.dtype is have, f"{where}: inferred {inferred.dtype}, got {have}"
 
 
-def graph_of_call(op: Operator, args: Any, kwargs: Any) -> tuple[Graph, list[Any]]:
+def check_symbolic(op: Operator, sample: Sample) -> Graph:
+    """Inferred from symbolic sizes, the result's sizes come to those of the arrays.
+
+    Returns the graph decomposed to strict primitives with these sizes.
+    """
+    env = ShapeEnv()
+
+    def sizes(array: Any) -> TensorSpec:
+        shape = tuple(env.create_symbol(n, f"size {n}") if n > 1 else n for n in array.shape)
+        return TensorSpec(shape, array_dtype(array.dtype))
+
+    graph, _ = graph_of_call(op, sample.args, sample.kwargs, sizes)
+    result = op(*sample.args, **sample.kwargs)
+    _compare_sizes(env, graph.output_node.args[0], result, op.id)
+    return decompose(graph, level="prims")
+
+
+def _compare_sizes(env: ShapeEnv, node: Any, result: Any, where: str) -> None:
+    if isinstance(result, (tuple, list)):
+        for k, (a, b) in enumerate(zip(node, result, strict=True)):
+            _compare_sizes(env, a, b, f"{where}[{k}]")
+    elif isinstance(node, Node):
+        shape = tuple(n if type(n) is int else env.hint(n) for n in node.spec.shape)
+        assert shape == result.shape, f"{where}: {node.spec} comes to {shape}, but the arrays give {result.shape}"
+
+
+def graph_of_call(
+    op: Operator, args: Any, kwargs: Any, spec: Callable[[Any], TensorSpec] = spec_of
+) -> tuple[Graph, list[Any]]:
     """A graph that calls ``op`` once, with a placeholder for each array among the arguments; and those arrays."""
     graph = Graph()
     builder = GraphBuilder(graph)
@@ -82,7 +112,7 @@ def graph_of_call(op: Operator, args: Any, kwargs: Any) -> tuple[Graph, list[Any
             return {k: lift(v) for k, v in value.items()}
         if isinstance(value, np.ndarray):
             inputs.append(value)
-            return builder.proxy(graph.placeholder(f"x{len(inputs)}", spec=spec_of(value)))
+            return builder.proxy(graph.placeholder(f"x{len(inputs)}", spec=spec(value)))
         return value
 
     result = builder.call(op, lift(args), lift(kwargs))

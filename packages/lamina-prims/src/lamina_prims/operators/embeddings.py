@@ -1,8 +1,10 @@
-"""Tables of vectors looked up by number: embedding, embedding_bag."""
+"""Tables of vectors looked up by number: embedding, embedding_bag, one_hot."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from lamina_fx import int64
 
 from ..arrays import element_type
 from ..precision import narrow, widen
@@ -77,19 +79,13 @@ def _(ct, input, weight_spec, padding_idx, scale_grad_by_freq):
         flat = ops.reshape(input, (-1,))
         ones = ops.full(tuple(flat.shape), 1.0, dtype=element_type(ct), device=ct.device)
         zeros = ops.zeros((rows,), dtype=element_type(ct), device=ct.device)
-        counts = ops.index(ops.scatter_add(zeros, 0, ops.convert_element_type(flat, _int64()), ones), [input])
+        counts = ops.index(ops.scatter_add(zeros, 0, ops.convert_element_type(flat, int64), ones), [input])
         ct = ops.div(ct, ops.unsqueeze(counts, -1))
     place = _padding(padding_idx, rows)
     if place is not None:
         ct = ops.where(ops.unsqueeze(ops.ne(input, place), -1), ct, 0.0)
     table = ops.zeros(tuple(weight_spec.shape), dtype=element_type(ct), device=ct.device)
     return None, ops.index_put(table, [input], ct, True)
-
-
-def _int64() -> Any:
-    from lamina_fx import int64
-
-    return int64
 
 
 def _bags(input: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor, Any]:
@@ -174,3 +170,20 @@ def _reduce_rows(rows: Tensor, shown: Tensor, mode: str) -> Tensor:
         return total
     sizes = ops.sum(ops.where(shown, 1.0, 0.0), (1,))
     return ops.div(total, ops.convert_element_type(ops.maximum(sizes, 1.0), element_type(total)))
+
+
+@composite(
+    names=("nn.functional.one_hot",),
+    samples=calls(call(_ids(2, 3), 5), call(_ids(), 6)),
+    errors=[error(RuntimeError, "num_classes", _ids(2)), error(RuntimeError, "integer type", tensor(2), 3)],
+)
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the class number and 0 elsewhere: (*) -> int64 (*, num_classes).
+
+    The front end turns ``num_classes=-1`` into the largest class number plus 1, which a graph cannot know.
+    """
+    _integers("one_hot", tensor)
+    if num_classes < 0:
+        raise RuntimeError("one_hot: pass num_classes; a graph cannot look for the largest class number")
+    place = ops.arange(num_classes, device=tensor.device)
+    return ops.convert_element_type(ops.eq(ops.unsqueeze(tensor, -1), place), int64)

@@ -48,14 +48,15 @@ def matrix_spec(name: str, spec: Tensor, square: bool = False) -> Any:
     """Check dtype and rank; returns the spec.
 
     Raises:
-        RuntimeError: fewer than two dimensions, not square where that is needed, or another dtype.
+        RuntimeError: fewer than two dimensions, or not square where that is needed.
+        NotImplementedError: another dtype.
     """
     if len(spec.shape) < 2:
         raise RuntimeError(f"{name}: the input must have at least 2 dimensions, got {spec}")
     if square and spec.shape[-1] != spec.shape[-2]:
         raise RuntimeError(f"{name}: A must be batches of square matrices, got {spec}")
     if spec.dtype not in _DTYPES:
-        raise RuntimeError(f"{name} is not implemented for {spec.dtype}; convert to float32 or float64")
+        raise NotImplementedError(f"{name} is not implemented for {spec.dtype}; convert to float32 or float64")
     return spec
 
 
@@ -83,7 +84,7 @@ def _scale_columns(matrix: Tensor, by: Tensor) -> Tensor:
 _SQUARE = [
     error(RuntimeError, "square", tensor(2, 3)),
     error(RuntimeError, "2 dimensions", tensor(3)),
-    error(RuntimeError, "not implemented", tensor(2, 2, dtype="int64")),
+    error(NotImplementedError, "not implemented", tensor(2, 2, dtype="int64")),
 ]
 
 

@@ -96,6 +96,7 @@ def _declare_average(rank: int) -> None:
         samples=calls(
             call(_input(rank), 2),
             call(_input(rank), 3, 2, 1, True),
+            call(tensor(*_SHAPES[rank], dtype="bfloat16"), 3, 2, 1, True, False),
             call(_input(rank), 3, 2, 1, True, False),
             call(_input(rank), 2, 1, 1, count_include_pad=False),
             call(_input(rank), 2, divisor_override=3),
@@ -138,6 +139,7 @@ def _declare_adaptive(rank: int) -> None:
     samples = calls(
         call(_input(rank), 3),
         call(_input(rank), 1),
+        call(tensor(*_SHAPES[rank], dtype="bfloat16", kind="distinct"), 3),
         call(_input(rank), (*(None,) * (rank - 1), last - 1)),
         call(tensor(*_SHAPES[rank][1:], kind="distinct"), 2),
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arrays import element_type
+from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, tensor
 from ..types import Tensor
@@ -242,14 +243,14 @@ def adaptive_avg(name: str, rank: int, input: Tensor, output_size: Any) -> Tenso
     if all(_regular(h, w) for h, w in zip(sizes, wanted, strict=True)):
         kernel = tuple(h // w for h, w in zip(sizes, wanted, strict=True))
         return avg_pool(name, rank, input, kernel, None, 0, False, True, None)
-    value = input
+    value = widen(input)
     for dim, count in zip(range(ndim - rank, ndim), wanted, strict=True):
         moved = _last(value, dim)
         bins = _bins(moved.shape[-1], count, input)
         total = ops.sum(ops.where(bins, ops.unsqueeze(moved, -2), 0.0), -1)
         value = ops.div(total, ops.sum(ops.where(bins, 1.0, 0.0), -1))
         value = value if dim == ndim - 1 else ops.movedim(value, -1, dim)
-    return value
+    return narrow(value, input)
 
 
 def adaptive_max(name: str, rank: int, input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:

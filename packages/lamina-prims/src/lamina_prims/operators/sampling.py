@@ -168,13 +168,13 @@ def _base(count: Any, align: bool, like: Tensor) -> Tensor:
         call(tensor(2, 2, 3), (2, 3, 4, 5), True),
         call(tensor(1, 3, 4), (1, 2, 2, 3, 4)),
     ),
-    errors=[error(RuntimeError, "theta", tensor(2, 3, 3), (2, 3, 4, 5))],
+    errors=[error(ValueError, "theta", tensor(2, 3, 3), (2, 3, 4, 5))],
 )
 def affine_grid(theta: Tensor, size: Shape, align_corners: bool | None = None) -> Tensor:
     """The grid (N, *out, d) that the affine maps ``theta`` (N, d, d + 1) make of (N, C, *out)."""
     rank = len(size) - 2
     if tuple(theta.shape) != (size[0], rank, rank + 1):
-        raise RuntimeError(f"affine_grid: expected theta of shape {[size[0], rank, rank + 1]}, got {list(theta.shape)}")
+        raise ValueError(f"affine_grid: expected theta of shape {[size[0], rank, rank + 1]}, got {list(theta.shape)}")
     align = bool(align_corners)
     spatial = tuple(size[2:])
     columns = []

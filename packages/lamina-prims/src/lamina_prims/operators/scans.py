@@ -223,7 +223,7 @@ cummin.normalize(_dim_strict(cummin))
 def _log_meta(input: Tensor, dim: int) -> TensorSpec:
     canonical_dim("logcumsumexp", dim, len(input.shape))
     if input.dtype.kind != "float":
-        raise RuntimeError(f"logcumsumexp is defined for floating-point tensors only, not {input.dtype}")
+        raise NotImplementedError(f"logcumsumexp is defined for floating-point tensors only, not {input.dtype}")
     return TensorSpec(input.shape, input.dtype, None, input.device)
 
 
@@ -242,7 +242,7 @@ def _log_reference(input: Any, dim: int) -> Any:
     meta=_log_meta,
     reference=_log_reference,
     samples=_SAMPLES,
-    errors=[*_ERRORS, error(RuntimeError, "floating-point", tensor(3, dtype="int64"), 0)],
+    errors=[*_ERRORS, error(NotImplementedError, "floating-point", tensor(3, dtype="int64"), 0)],
 )
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """log(cumsum(ops.exp(input), dim)) without overflow. Same shape, floating dtypes only."""
