@@ -26,8 +26,8 @@ from .compare import assert_same, flat_results
 from .reverse import vjp
 
 __all__ = [
-    "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "check_symbolic", "errors_of",
-    "graph_of_call", "samples_of",
+    "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "check_symbolic",
+    "errors_of", "graph_of_call", "samples_of",
 ]  # fmt: skip
 
 
