@@ -29,23 +29,18 @@ class SizedInterpreter(Interpreter):
         for declared, size in zip(getattr(node.spec, "shape", ()), getattr(value, "shape", ()), strict=False):
             if isinstance(declared, SymInt):
                 self.sizes[declared.original] = size
-        return value
-
-    def run_node(self, node: Node) -> Any:
-        """Compute one node with real sizes in place of symbols."""
-        value = super().run_node(node)
+                self.sizes[declared.expr] = size
         return value
 
     def call_function(self, node: Node, args: Any, kwargs: Any) -> Any:
         """Call the operator."""
-        if self.sizes:
-            args, kwargs = self._real(args), self._real(kwargs)
+        args, kwargs = self._real(args), self._real(kwargs)
         return super().call_function(node, args, kwargs)
 
     def _real(self, value: Any) -> Any:
         kind = type(value)
         if kind is SymInt:
-            return value.original.evaluate(self.sizes)
+            return value.expr.evaluate(self.sizes)
         if kind in (tuple, list):
             return kind(self._real(v) for v in value)
         if kind is dict:

@@ -121,11 +121,12 @@ class NumpyFrontend:
         if id in _WRITES and type(first) is FakeArray and not first.scalar:
             self._check_write(id, args, kwargs)
             return None if id in ("operator.setitem", "ndarray.fill", "ndarray.sort") else first
-        result = self.resolve(id)(*_real(args), **_real(kwargs))
+        loose = _is_elementwise(id)
+        result = self.resolve(id)(*_real(args, loose), **_real(kwargs, loose))
         if id in _METADATA:
             return result
         fake = _fake_result(result, id)
-        if type(fake) is FakeArray and _is_elementwise(id):
+        if type(fake) is FakeArray and loose:
             fake.shape = _broadcast([a.shape for a in args if type(a) is FakeArray]) or fake.shape
         else:
             _specialize(args)
@@ -165,6 +166,12 @@ class NumpyFrontend:
         """Type, dtype and fixed sizes."""
         return [array_matches(source, value, self.spec(fake), check_strides=False)]
 
+    def memory_bounds(self, value: Any) -> tuple[int, int]:
+        """First and one past the last byte of an array's memory."""
+        if isinstance(value, np.generic):
+            return 0, 0
+        return np.lib.array_utils.byte_bounds(value) if hasattr(np.lib, "array_utils") else np.byte_bounds(value)
+
     def ambient(self) -> Sequence[Ambient]:
         """None that is modelled."""
         return ()
@@ -201,17 +208,20 @@ def _spec_name(dtype: np.dtype[Any]) -> str:
     return "bool" if dtype.kind == "b" else dtype.name
 
 
-def _real(value: Any) -> Any:
+def _real(value: Any, loose: bool = False) -> Any:
+    """Ones for fakes. Symbolic ints become their value: guarded, unless ``loose`` (the result does not depend on it)."""
     kind = type(value)
     if kind is FakeArray:
         return value.ones()
     if kind in (tuple, list):
-        return kind(_real(v) for v in value)
+        return kind(_real(v, loose) for v in value)
     if kind is dict:
-        return {k: _real(v) for k, v in value.items()}
+        return {k: _real(v, loose) for k, v in value.items()}
     if kind is slice:
         return slice(_real(value.start), _real(value.stop), _real(value.step))
-    return int(value) if kind is SymInt else value
+    if kind is SymInt:
+        return value.hint if loose else int(value)
+    return value
 
 
 def _specialize(args: Any) -> None:

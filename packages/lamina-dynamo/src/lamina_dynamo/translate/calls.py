@@ -14,9 +14,23 @@ from ..errors import Unsupported
 from ..frontend import DataDependent
 from ..source import Attr, Const, Grad
 from ..variables import (
-    NONE, BoundMethodVariable, BuiltinVariable, CellVariable, ConstantVariable, DictVariable, GeneratorVariable, Lazy,
-    MethodDescriptorVariable, ObservedException, ScalarVariable, SymIntVariable, TensorVariable, TupleVariable,
-    UserFunctionVariable, VariableTracker, realize,
+    NONE,
+    BoundMethodVariable,
+    BuiltinVariable,
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    GeneratorVariable,
+    Lazy,
+    MethodDescriptorVariable,
+    ObservedException,
+    ScalarVariable,
+    SymIntVariable,
+    TensorVariable,
+    TupleVariable,
+    UserFunctionVariable,
+    VariableTracker,
+    realize,
 )  # fmt: skip
 from .builtin_rules import CLASS_RULES, FUNCTION_RULES
 from .frame import YIELDED, Frame
@@ -59,7 +73,7 @@ class Calls:
         rule = FUNCTION_RULES.get(fn)
         if rule is not None:
             return rule(self, *args, **kwargs)
-        if self._is_opaque_module(fn.__module__ or ""):
+        if function.source is not None and self._is_opaque_module(fn.__module__ or ""):
             raise Unsupported(f"call of {fn.__module__}.{fn.__qualname__}")
         if function.source is not None:
             self.guard(g.code_is(function.source, fn.__code__))

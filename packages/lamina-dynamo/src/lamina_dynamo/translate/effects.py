@@ -9,7 +9,15 @@ from typing import Any
 from ..errors import Unsupported
 from ..source import FunctionGlobals
 from ..variables import (
-    MISSING, CellVariable, DequeVariable, DictVariable, ListVariable, ObjectKey, SetVariable, TensorVariable, UserObjectVariable,
+    MISSING,
+    CellVariable,
+    DequeVariable,
+    DictVariable,
+    ListVariable,
+    ObjectKey,
+    SetVariable,
+    TensorVariable,
+    UserObjectVariable,
     type_lookup,
 )  # fmt: skip
 from . import making

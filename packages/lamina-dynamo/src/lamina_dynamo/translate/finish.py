@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
-from lamina_fx.symbolic import to_python
+from lamina_fx import ScalarSpec
+from lamina_fx.symbolic import SymInt, to_python
 
 from .. import guard as g
 from ..emit import Emitter
@@ -14,8 +15,16 @@ from ..output import CaptureContext, CapturedGraph
 from ..resume import run_natively
 from ..source import Local
 from ..variables import (
-    CellVariable, ConstantVariable, DictVariable, Lazy, ListVariable, SetVariable, TensorVariable, TupleVariable,
-    UserObjectVariable, VariableTracker,
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    Lazy,
+    ListVariable,
+    SetVariable,
+    TensorVariable,
+    TupleVariable,
+    UserObjectVariable,
+    VariableTracker,
 )  # fmt: skip
 from .effects import EffectWriter
 from .frame_parts import NULL
@@ -72,6 +81,7 @@ class _Finish:
         graph = tx.output.finish(nodes)
         _add_shape_guards(tx)
         _add_alias_guards(tx)
+        _add_symbol_inputs(tx)
         mapping = {t: position[t.node] for t in outputs}
         if all(n.op in ("placeholder", "output") for n in graph.nodes) and not nodes:
             return None, None, mapping
@@ -248,6 +258,35 @@ def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
     return outputs, cyclic
 
 
+def _add_symbol_inputs(tx: Any) -> None:
+    """Sizes that stand in arguments, and that no array input shows, become inputs of their own."""
+    used: set[Any] = set()
+    for node in tx.output.graph.nodes:
+        if node.op == "call_function":
+            _symbols_in((node.args, node.kwargs), used)
+    for entry in tx.output.inputs:
+        for size in getattr(entry.spec, "shape", ()):
+            if isinstance(size, SymInt):
+                used.discard(size.expr)
+                used.discard(size.original)
+    for symbol in sorted(used, key=lambda s: s.name):
+        value = tx.shape_env_ints[symbol]
+        tx.output.add_input(tx.symbols[symbol], symbol.name, ScalarSpec(int, value), value.hint)
+
+
+def _symbols_in(value: Any, found: set[Any]) -> None:
+    kind = type(value)
+    if kind is SymInt:
+        found.update(value.expr.free_symbols)
+    elif kind in (tuple, list):
+        for item in value:
+            _symbols_in(item, found)
+    elif kind is dict:
+        _symbols_in(list(value.values()), found)
+    elif kind is slice:
+        _symbols_in((value.start, value.stop, value.step), found)
+
+
 def _add_shape_guards(tx: Any) -> None:
     for shape_guard in tx.shape_env.guards:
         expr = shape_guard.expr
@@ -271,7 +310,28 @@ def _add_alias_guards(tx: Any) -> None:
         return
     tx.guard(g.all_distinct(sources))
     if any(n.effect == "write" for n in tx.output.graph.nodes):
-        tx.frontend_overlap(sources)
+        _guard_overlap(tx)
+
+
+def _guard_overlap(tx: Any) -> None:
+    """Inputs whose memory is apart stay so; one that lies in another's stays at its place in it."""
+    bounds = getattr(tx.frontend, "memory_bounds", None)
+    if bounds is None:
+        return
+    spans = [(*bounds(value), tensor.source) for value, tensor in tx.arrays]
+    overlapping = [
+        (a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if a[0] < b[1] and b[0] < a[1]
+    ]
+    if not overlapping:
+        tx.guard(g.no_overlap([source for _, _, source in spans]))
+        return
+    for first, second in overlapping:
+        tx.guard(g.overlap_is(first[2], second[2], second[0] - first[0]))
+    touched = {id(s) for pair in overlapping for s in pair}
+    for i, a in enumerate(spans):
+        for b in spans[i + 1 :]:
+            if not (id(a) in touched and id(b) in touched and (a, b) in overlapping):
+                tx.guard(g.no_overlap([a[2], b[2]]))
 
 
 _ = CodeType, DictVariable, Lazy, ListVariable, SetVariable, TupleVariable, UserObjectVariable

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Unsupported
-from ..variables import NONE, CellVariable, ConstantVariable, FunctionVariable, ObservedException, VariableTracker, realize
+from ..variables import (
+    NONE,
+    CellVariable,
+    ConstantVariable,
+    FunctionVariable,
+    ObservedException,
+    VariableTracker,
+    realize,
+)
 from .frame_parts import NULL
 from .instructions import decode
 from .opcodes import handlers

@@ -10,10 +10,26 @@ from typing import Any
 from ..errors import Unsupported
 from ..source import TypeAttr
 from ..variables import (
-    FALSE, MISSING, NONE, TRUE, BoundMethodVariable, ClassVariable, ConstantVariable, DequeVariable, DictVariable,
-    ExceptionVariable, ListVariable, NativeMethodVariable, SequenceVariable, SetVariable, TupleVariable, UserObjectVariable,
-    VariableTracker, type_lookup,
+    FALSE,
+    MISSING,
+    NONE,
+    TRUE,
+    BoundMethodVariable,
+    ClassVariable,
+    ConstantVariable,
+    DequeVariable,
+    DictVariable,
+    ExceptionVariable,
+    ListVariable,
+    NativeMethodVariable,
+    SequenceVariable,
+    SetVariable,
+    TupleVariable,
+    UserObjectVariable,
+    VariableTracker,
+    type_lookup,
 )  # fmt: skip
+from .polyfills import BY_FUNCTION
 
 __all__ = ["Natives"]
 
@@ -59,6 +75,9 @@ class Natives:
         rule = self.class_rules.get(cls)
         if rule is not None:
             return rule(self, *args, **kwargs)
+        replacement = BY_FUNCTION.get(cls)
+        if replacement is not None:
+            return self.polyfill(replacement.__name__, args, kwargs)
         metaclass = type(cls)
         caller = type_lookup(metaclass, "__call__")
         if isinstance(cls, enum.EnumMeta):

@@ -12,10 +12,40 @@ from lamina_fx.symbolic import SymBool, SymInt
 
 from ..errors import Unsupported
 from ..variables import (
-    FALSE, MISSING, NONE, TRUE, BuiltinVariable, CellVariable, ClassVariable, ConstantVariable, DequeVariable, DictVariable,
-    DictViewVariable, ExceptionVariable, FixedIterator, HostInput, IteratorVariable, ListVariable, NotConstant, ObjectKey,
-    ObservedException, RangeVariable, ScalarVariable, SequenceIterator, SequenceVariable, SetVariable, SliceVariable,
-    SymIntVariable, TensorVariable, TupleVariable, UserObjectVariable, VariableTracker, host_of, realize, type_lookup,
+    FALSE,
+    MISSING,
+    NONE,
+    TRUE,
+    BuiltinVariable,
+    CellVariable,
+    ClassVariable,
+    ConstantVariable,
+    DequeVariable,
+    DictVariable,
+    DictViewVariable,
+    ExceptionVariable,
+    FixedIterator,
+    HostInput,
+    IteratorVariable,
+    ListVariable,
+    NotConstant,
+    ObjectKey,
+    ObservedException,
+    RangeVariable,
+    ScalarVariable,
+    SequenceIterator,
+    SequenceVariable,
+    SetVariable,
+    SliceVariable,
+    SymIntVariable,
+    TensorVariable,
+    TupleVariable,
+    UserObjectVariable,
+    VariableTracker,
+    host_of,
+    is_none,
+    realize,
+    type_lookup,
 )  # fmt: skip
 
 __all__ = ["BINARY", "Operations"]
@@ -77,7 +107,7 @@ class Operations:
     def observe(self, variable: ExceptionVariable) -> ObservedException:
         """Raise this exception object in the traced program."""
         handled = self.handled
-        if handled is not None and handled is not variable and variable.context is NONE:
+        if handled is not None and handled is not variable and is_none(variable.context):
             variable.context = handled
         return ObservedException(variable)
 
@@ -100,7 +130,7 @@ class Operations:
 
     def stop_iteration(self, value: VariableTracker = NONE) -> ObservedException:
         """The end of an iterator."""
-        return ObservedException(ExceptionVariable(StopIteration, TupleVariable([] if value is NONE else [value])))
+        return ObservedException(ExceptionVariable(StopIteration, TupleVariable([] if is_none(value) else [value])))
 
     def attribute_error(self, variable: VariableTracker, name: str) -> ObservedException:
         """No such attribute."""
@@ -212,7 +242,7 @@ class Operations:
     def index_of(self, value: VariableTracker) -> Any:
         """A list index: an int or a slice of ints."""
         if isinstance(value, SliceVariable):
-            return slice(*[None if p is NONE or _is_none(p) else self.index_of(p) for p in value.parts])
+            return slice(*[None if is_none(p) or _is_none(p) else self.index_of(p) for p in value.parts])
         if isinstance(value, SymIntVariable):
             return int(value.value)
         if isinstance(value, ConstantVariable):
@@ -365,7 +395,7 @@ class Operations:
 
     def sorted(self, values: list[VariableTracker], key: Any, reverse: Any) -> list[VariableTracker]:
         """``sorted``: stable, through ``<`` of the traced program."""
-        keys = values if key is None or key is NONE or _is_none(key) else [key.call(self, [v], {}) for v in values]
+        keys = values if key is None or is_none(key) or _is_none(key) else [key.call(self, [v], {}) for v in values]
         pairs = [_SortKey(self, k, v) for k, v in zip(keys, values, strict=True)]
         pairs.sort(reverse=reverse is not None and self.truth(reverse))
         return [p.value for p in pairs]

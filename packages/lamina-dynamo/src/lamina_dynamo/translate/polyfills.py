@@ -6,6 +6,7 @@ The interpreter inlines these; nothing here may use what it cannot trace.
 from __future__ import annotations
 
 import bisect
+import collections
 import functools
 import heapq
 import itertools
@@ -196,7 +197,7 @@ def starmap(function, values):
 
 
 def compress(values, selectors):
-    for value, chosen in zip(values, selectors):  # noqa: B905
+    for value, chosen in zip(values, selectors):
         if chosen:
             yield value
 
@@ -394,6 +395,11 @@ def percent_format(template, values):
     return template % tuple([v if isinstance(v, (int, float, str)) else str(v) for v in values])
 
 
+def count_elements(mapping, values):
+    for value in values:
+        mapping[value] = mapping.get(value, 0) + 1
+
+
 BY_NAME: dict[str, Any] = {name: value for name, value in globals().items() if callable(value) and hasattr(value, "__code__")}
 """Every function above."""
 
@@ -426,6 +432,7 @@ BY_FUNCTION: dict[Any, Any] = {
     heapq.heapify: heapify,
     heapq.heapreplace: heapreplace,
     heapq.heappushpop: heappushpop,
+    collections._count_elements: count_elements,  # type: ignore[attr-defined]
     sum: sum_values,
     any: any_of,
     all: all_of,

@@ -12,8 +12,22 @@ from ..emit import Emitter
 from ..errors import InternalError, Unsupported
 from ..source import Source
 from ..variables import (
-    NONE, CellVariable, ConstantVariable, DequeVariable, DictVariable, ExceptionVariable, HostInput, Lazy, ListVariable,
-    NestedFunctionVariable, SetVariable, TensorVariable, TupleVariable, UserObjectVariable, VariableTracker,
+    NONE,
+    CellVariable,
+    ConstantVariable,
+    DequeVariable,
+    DictVariable,
+    ExceptionVariable,
+    HostInput,
+    Lazy,
+    ListVariable,
+    NestedFunctionVariable,
+    SetVariable,
+    TensorVariable,
+    TupleVariable,
+    UserObjectVariable,
+    VariableTracker,
+    is_none,
 )  # fmt: skip
 from . import making
 
@@ -336,11 +350,11 @@ class Rebuilder:
 
     def _fill_exception(self, value: ExceptionVariable) -> None:
         for name, item in (("__cause__", value.cause), ("__context__", value.context)):
-            if item is not NONE:
+            if not is_none(item):
                 self.load(item)
                 self.load(value)
                 self.emitter.store_attr(name)
-        if value.suppress and value.cause is NONE:
+        if value.suppress and is_none(value.cause):
             self.emitter.load_const(True)
             self.load(value)
             self.emitter.store_attr("__suppress_context__")
@@ -394,9 +408,9 @@ def _is_changed(value: NestedFunctionVariable, name: str, item: VariableTracker)
 
 
 def _has_identity(value: Any) -> bool:
-    return isinstance(value, (ListVariable, DictVariable, SetVariable, UserObjectVariable, CellVariable, TupleVariable)) or not (
+    return isinstance(value, (ListVariable, DictVariable, SetVariable, UserObjectVariable, CellVariable, TupleVariable)) or (not (
         isinstance(value, (ConstantVariable, TensorVariable))
-    ) and hasattr(value, "elements")
+    ) and hasattr(value, "elements"))
 
 
 globals_of_caller = globals

@@ -91,5 +91,5 @@ def _record(
     if config.fullgraph:
         raise Unsupported(str(reason)) from error
     if step in breaks:
-        raise InternalError(f"the frame cannot be rebuilt at the break: {reason}")
+        raise InternalError(f"the frame cannot be rebuilt at the break ({breaks[step]}): {reason}")
     breaks[step] = reason

@@ -7,24 +7,67 @@ import functools
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from types import (
-    BuiltinFunctionType, CellType, ClassMethodDescriptorType, FunctionType, MappingProxyType, MethodDescriptorType, MethodType,
-    ModuleType, WrapperDescriptorType,
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    MappingProxyType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
 )  # fmt: skip
 from typing import Any
 
-from lamina_fx import ScalarSpec
-
 from .. import guard as g
 from ..errors import Unsupported
-from ..source import Attr, DictItem, DictKey, GetItem, InstanceAttr, Item, MethodFunction, MethodSelf, TensorProperty, TypeOf
+from ..source import (
+    Attr,
+    DictItem,
+    DictKey,
+    GetItem,
+    InstanceAttr,
+    Item,
+    MethodFunction,
+    MethodSelf,
+    TensorProperty,
+    TypeOf,
+)
 from ..variables import (
-    NONE, PLAIN_TYPES, BoundMethodVariable, BuiltinVariable, CellVariable, ClassVariable, ConstantVariable, DequeVariable,
-    DictVariable, ExceptionVariable, HostInput, Lazy, ListVariable, MethodDescriptorVariable, ModuleVariable, ObjectKey,
-    OpaqueVariable, OperatorVariable, PartialVariable, RangeVariable, ScalarVariable, SetVariable, SliceVariable,
-    SymIntVariable, TensorVariable, TupleVariable, UserFunctionVariable, UserObjectVariable, VariableTracker, cell_of,
+    NONE,
+    PLAIN_TYPES,
+    BoundMethodVariable,
+    BuiltinVariable,
+    CellVariable,
+    ClassVariable,
+    ConstantVariable,
+    DequeVariable,
+    DictVariable,
+    ExceptionVariable,
+    HostInput,
+    Lazy,
+    ListVariable,
+    MethodDescriptorVariable,
+    ModuleVariable,
+    ObjectKey,
+    OpaqueVariable,
+    OperatorVariable,
+    PartialVariable,
+    RangeVariable,
+    ScalarVariable,
+    SetVariable,
+    SliceVariable,
+    SymIntVariable,
+    TensorVariable,
+    TupleVariable,
+    UserFunctionVariable,
+    UserObjectVariable,
+    VariableTracker,
+    cell_of,
     realize,
 )  # fmt: skip
 from ..variables.constant import is_plain
+from .builtin_rules import FUNCTION_RULES
 
 __all__ = ["Wrapping"]
 
@@ -274,8 +317,8 @@ class Wrapping:
         return BoundMethodVariable(function, self.wrap(value.__self__, source and MethodSelf(source)), source)
 
     def _wrap_builtin(self, value: Any, source: Any) -> VariableTracker:
-        id_ = self.frontend.operator(value)
         self._guard_id(value, source)
+        id_ = None if value in FUNCTION_RULES else self.frontend.operator(value)
         if id_ is not None:
             return OperatorVariable(id_, value, source)
         owner = getattr(value, "__self__", None)
@@ -535,8 +578,9 @@ def _example_of(tracker: Any) -> Any:
     raise Unsupported(f"{tracker!r} as a key of a dict of the caller")
 
 
-from ..source import Source  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
+
+from ..source import Source  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,44 @@ from __future__ import annotations
 
 from .base import Lazy, NotConstant, ObjectKey, VariableTracker, realize
 from .classes import (
-    BuiltinVariable, ClassVariable, MethodDescriptorVariable, ModuleVariable, OpaqueVariable, SuperVariable,
+    BuiltinVariable,
+    ClassVariable,
+    MethodDescriptorVariable,
+    ModuleVariable,
+    OpaqueVariable,
+    SuperVariable,
 )  # fmt: skip
-from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, ConstantVariable
+from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, ConstantVariable, is_none
 from .dicts import DictVariable, DictViewVariable, SetVariable
 from .exceptions import ExceptionVariable, ObservedException
 from .functions import (
-    BoundMethodVariable, CellVariable, FunctionVariable, NestedFunctionVariable, PartialVariable, UserFunctionVariable,
+    BoundMethodVariable,
+    CellVariable,
+    FunctionVariable,
+    NestedFunctionVariable,
+    PartialVariable,
+    UserFunctionVariable,
     cell_of,
 )  # fmt: skip
 from .iterators import (
-    CountIterator, EnumerateIterator, FixedIterator, GeneratorVariable, IteratorVariable, MapIterator,
-    SequenceIterator, ZipIterator,
+    CountIterator,
+    EnumerateIterator,
+    FixedIterator,
+    GeneratorVariable,
+    IteratorVariable,
+    MapIterator,
+    SequenceIterator,
+    ZipIterator,
 )  # fmt: skip
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
 from .scalar import HostInput, ScalarVariable, SymIntVariable, host_of
 from .sequences import (
-    DequeVariable, ListVariable, RangeVariable, SequenceVariable, SliceVariable, TupleVariable,
+    DequeVariable,
+    ListVariable,
+    RangeVariable,
+    SequenceVariable,
+    SliceVariable,
+    TupleVariable,
 )  # fmt: skip
 from .tensor import OperatorVariable, TensorVariable
 
@@ -33,5 +54,5 @@ __all__ = [
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
     "SymIntVariable", "TensorVariable", "TupleVariable", "UserFunctionVariable", "UserObjectVariable",
-    "VariableTracker", "ZipIterator", "cell_of", "host_of", "realize", "type_lookup",
+    "VariableTracker", "ZipIterator", "cell_of", "host_of", "is_none", "realize", "type_lookup",
 ]  # fmt: skip

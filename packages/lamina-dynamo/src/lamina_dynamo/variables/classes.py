@@ -143,17 +143,21 @@ class SuperVariable(VariableTracker):
 
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         instance = self.instance
-        is_class = isinstance(instance, ClassVariable)
-        cls = instance.value if is_class else instance.python_type()
+        is_class = self._on_class()
+        cls = instance.value if is_class else instance.python_type()  # type: ignore[attr-defined]
         mro = cls.__mro__
         for base in mro[mro.index(self.start) + 1 :]:
             if name in base.__dict__:
                 return self._bind(tx, base.__dict__[name], base, name)
         raise tx.error(AttributeError, f"'super' object has no attribute {name!r}")
 
+    def _on_class(self) -> bool:
+        """``super(C, cls)`` in a classmethod, as opposed to ``super(Meta, cls)`` in a method of a metaclass."""
+        return isinstance(self.instance, ClassVariable) and issubclass(self.instance.value, self.start)
+
     def _bind(self, tx: Any, raw: Any, base: type, name: str) -> VariableTracker:
         instance = self.instance
-        is_class = isinstance(instance, ClassVariable)
+        is_class = self._on_class()
         tx.guard_super(instance, base, name, raw)
         if isinstance(raw, FunctionType):
             function = tx.wrap_trusted_function(raw)

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import Unsupported
 from .base import Args, Kwargs, NotConstant, VariableTracker
 
-__all__ = ["FALSE", "NONE", "PLAIN_TYPES", "TRUE", "ConstantVariable", "constants"]
+__all__ = ["FALSE", "NONE", "PLAIN_TYPES", "TRUE", "ConstantVariable", "constants", "is_none"]
 
 PLAIN_TYPES = frozenset(
     (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), type(NotImplemented), CodeType)
@@ -55,7 +55,7 @@ class ConstantVariable(VariableTracker):
         if bound is None or type(bound) not in _BOUND:
             return self.getattr(tx, name).call(tx, args, kwargs)
         if name == "join" and len(args) == 1:
-            args = [tx.list_of(args[0])]
+            args = [tx.tuple_of(tx.unpack(args[0]))]
         return tx.call_native(bound, args, kwargs)
 
     def length(self, tx: Any) -> VariableTracker:
@@ -108,6 +108,11 @@ class BoundConstantMethod(VariableTracker):
 NONE = ConstantVariable(None)
 TRUE = ConstantVariable(True)
 FALSE = ConstantVariable(False)
+
+def is_none(value: Any) -> bool:
+    """Whether this is the tracker of None."""
+    return type(value) is ConstantVariable and value.value is None
+
 
 _BOUND = (type("".upper), type((1).__add__))
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .base import Args, Kwargs, NotConstant, ObjectKey, VariableTracker, realize
-from .constant import NONE, ConstantVariable
+from .constant import NONE, ConstantVariable, is_none
 
 __all__ = ["DictVariable", "DictViewVariable", "SetVariable"]
 
@@ -108,7 +108,7 @@ class DictVariable(VariableTracker):
         value = self.get(tx, key)
         if value is not None:
             return value
-        if self.kind is defaultdict and self.factory is not None and self.factory is not NONE:
+        if self.kind is defaultdict and self.factory is not None and not is_none(self.factory):
             made = self.factory.call(tx, [], {})
             self.set(tx, key, index, made)
             return made

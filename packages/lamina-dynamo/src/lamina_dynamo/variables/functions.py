@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import Unsupported
 from ..source import Attr, CellContents, DictItem, FunctionCell, FunctionDefault, FunctionGlobals, FunctionKwDefault
 from .base import Args, Kwargs, Lazy, VariableTracker, realize
-from .constant import NONE, ConstantVariable
+from .constant import ConstantVariable, is_none
 
 __all__ = [
     "BoundMethodVariable", "CellVariable", "FunctionVariable", "NestedFunctionVariable", "PartialVariable",
@@ -212,7 +212,7 @@ class BinderVariable(VariableTracker):
         self.function = function
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-        return self.function if args[0] is NONE else BoundMethodVariable(self.function, args[0])
+        return self.function if is_none(args[0]) else BoundMethodVariable(self.function, args[0])
 
 
 class BoundMethodVariable(VariableTracker):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from types import GeneratorType
 from typing import Any
 
 from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
-from .constant import NONE, ConstantVariable
+from .constant import NONE, ConstantVariable, is_none
 
 __all__ = [
     "CountIterator", "EnumerateIterator", "FixedIterator", "GeneratorVariable", "IteratorVariable", "MapIterator",
@@ -204,7 +205,7 @@ class MapIterator(IteratorVariable):
             values = [part.next(tx) for part in self.parts]
             if not self.keep:
                 return self.function.call(tx, values, {})
-            verdict = values[0] if self.function is NONE else self.function.call(tx, values, {})
+            verdict = values[0] if is_none(self.function) else self.function.call(tx, values, {})
             if tx.truth(verdict):
                 return values[0]
 
@@ -239,6 +240,16 @@ class CountIterator(IteratorVariable):
     def children(self) -> list[Any]:
         return [self.current] + ([] if self.step is None else [self.step])
 
+    def python_type(self) -> type:
+        return itertools.repeat if self.step is None else itertools.count
+
+    def reconstruct(self, cg: Any) -> None:
+        if self.step is not None:
+            cg.call_constant(itertools.count, [self.current, self.step])
+        else:
+            times = [] if self.times is None else [ConstantVariable(self.times)]
+            cg.call_constant(itertools.repeat, [self.current, *times])
+
 
 class GeneratorVariable(IteratorVariable):
     """A generator: its frame is suspended between ``next`` calls. ``remake`` rebuilds one that was not started."""
@@ -270,7 +281,7 @@ class GeneratorVariable(IteratorVariable):
             raise tx.error(ValueError, "generator already executing")
         if self.finished:
             raise tx.stop_iteration() if thrown is None else thrown
-        if not self.started and thrown is None and sent is not NONE:
+        if not self.started and thrown is None and not is_none(sent):
             raise tx.error(TypeError, "can't send non-None value to a just-started generator")
         self.running = True
         try:
@@ -291,7 +302,7 @@ class GeneratorVariable(IteratorVariable):
         if name == "send":
             return self.resume(tx, args[0])
         if name == "throw":
-            return self.resume(tx, None, tx.observed_from(args[0] if len(args) < 2 or args[1] is NONE else args[1]))
+            return self.resume(tx, None, tx.observed_from(args[0] if len(args) < 2 or is_none(args[1]) else args[1]))
         if name == "close":
             return self._close(tx)
         return super().method(tx, name, args, kwargs)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from types import (
-    BuiltinFunctionType, ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MemberDescriptorType,
-    MethodDescriptorType, WrapperDescriptorType,
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
 )  # fmt: skip
 from typing import Any
 
@@ -117,6 +122,8 @@ class UserObjectVariable(VariableTracker):
             if value is None:
                 raise tx.attribute_error(self, name)
             return value
+        if type(raw).__name__ == "_tuplegetter":
+            return self.native.at(tx, raw.__reduce__()[1][0])
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, FunctionType):
             return tx.call_descriptor(raw, source, getter, self)
@@ -145,8 +152,6 @@ class UserObjectVariable(VariableTracker):
             return BoundMethodVariable(function, tx.class_variable(self.cls, self.cls_source))
         if isinstance(raw, _NATIVE_METHODS) or isinstance(raw, BuiltinFunctionType):
             return NativeMethodVariable(self, name, raw)
-        if type(raw).__name__ == "_tuplegetter":
-            return self.native.at(tx, raw.__reduce__()[1][0])
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, FunctionType):
             return tx.call_descriptor(raw, source, getter, self)

@@ -6,7 +6,15 @@ from typing import Any
 
 from ...errors import Unsupported
 from ...variables import (
-    NONE, ConstantVariable, DictVariable, ListVariable, SequenceVariable, SetVariable, SliceVariable, TensorVariable, TupleVariable,
+    NONE,
+    ConstantVariable,
+    DictVariable,
+    ListVariable,
+    SequenceVariable,
+    SetVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
 )  # fmt: skip
 from .table import new_table
 

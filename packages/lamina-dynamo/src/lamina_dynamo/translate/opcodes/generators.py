@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
-from ...variables import NONE, GeneratorVariable
+from ...variables import NONE, GeneratorVariable, is_none
 from .table import new_table
 
 TABLE, opcode = new_table()
@@ -38,7 +38,7 @@ def _send(frame: Any, ins: Any) -> None:
     try:
         if isinstance(receiver, GeneratorVariable):
             value = receiver.resume(tx, sent)
-        elif sent is NONE or getattr(sent, "value", sent) is None:
+        elif is_none(sent) or getattr(sent, "value", sent) is None:
             value = receiver.next(tx)
         else:
             value = receiver.method(tx, "send", [sent], {})

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...variables import (
-    FALSE, NONE, TRUE, DequeVariable, DictVariable, ListVariable, RangeVariable, TupleVariable, UserObjectVariable,
+    FALSE,
+    NONE,
+    TRUE,
+    DequeVariable,
+    DictVariable,
+    ListVariable,
+    RangeVariable,
+    TupleVariable,
+    UserObjectVariable,
 )  # fmt: skip
 from .table import new_table
 
