@@ -47,6 +47,7 @@ class _Lowering:
         self.graph = graph
         self.supports = supports
         self.env: dict[Node, Any] = {}
+        self.calls: dict[Any, Value] = {}
         self.result = LoweredGraph()
 
     def run(self) -> LoweredGraph:
@@ -107,6 +108,12 @@ class _Lowering:
             target, value = (self._argument(a) for a in node.args)
             self.result.writes.append((target.attrs[1], value))
             return
+        key = None if node.effect else _key((node.target, node.args, node.kwargs), self.env)
+        if key is not None:
+            known = self.calls.get(key)
+            if known is not None:
+                self.env[node] = known
+                return
         call = self._bind(node)
         rule = RULES.get(node.target)
         value = rule(call) if rule is not None else None
@@ -115,6 +122,8 @@ class _Lowering:
         if value is None:
             value = externs.host_call(call)
         self._finish(node, value)
+        if key is not None:
+            self.calls[key] = value
 
     def _bind(self, node: Node) -> Call:
         op = operator(node.target)
@@ -170,6 +179,20 @@ class _Lowering:
         if value.order == 0:
             self.result.values.append(value)
             value.order = len(self.result.values)
+
+
+def _key(argument: Any, env: dict[Node, Any]) -> Any:
+    """What makes two calls equal: operator and arguments, with constants told apart by type and sign."""
+    kind = type(argument)
+    if kind is Node:
+        return env[argument] if type(env[argument]) is Value else (Node, argument.name)
+    if kind is tuple or kind is list:
+        return tuple([_key(a, env) for a in argument])
+    if kind is dict:
+        return tuple([(k, _key(v, env)) for k, v in argument.items()])
+    if kind is float:
+        return (float, argument.hex())
+    return argument if kind is str or kind is DType else (kind, str(argument))
 
 
 _PLAIN = frozenset((int, float, bool, complex, str, type(None), DType))

@@ -9,7 +9,7 @@ from lamina_fx.symbolic import Expr, Symbol
 from ..ir.loops import Index, Size, Value
 from .groups import Group, free
 from .joins import reaches
-from .trace import numel, same_size
+from .trace import base_of, chain_to_base, forward_index, numel, same_size
 
 __all__ = ["merge_producer"]
 
@@ -24,19 +24,61 @@ def merge_producer(
         return "it reads the result of a reduction over all rows"
     if value in producer.late:
         return "it reads the result of a reduction over all rows"
+    if len(producer.axes) < len(consumer.axes) and _is_row_domain(producer, consumer, wanted):
+        return _merge_rows(fusion, producer, consumer, value, wanted)
     mapping = _solve(producer, consumer, value, wanted, bijective)
     if mapping is None:
         return "their loops differ"
     inner = _merged_inner(producer, consumer, mapping)
     if inner == "differ":
         return "they reduce over different axes"
+    return _finish(fusion, producer, consumer, mapping, inner, {})
+
+
+def _finish(
+    fusion: Any, producer: Group, consumer: Group, mapping: dict[Expr, Size], inner: Any, late: dict[Value, None]
+) -> str | None:
     moved = {m: _moved(producer.index[m], mapping) for m in producer.members}
     if not _agree(producer, consumer, moved):
         return "an element is wanted at another place of the loops"
     if consumer.level > producer.level + 1 and _other_path(producer, consumer):
         return "another kernel stands between them"
     _move(fusion, producer, consumer, moved, mapping, inner)
+    consumer.late.update(late)
     return None
+
+
+def _is_row_domain(producer: Group, consumer: Group, wanted: Index) -> bool:
+    """Do the producer's loops run over the rows of the consumer, which reduces over further axes?"""
+    if not consumer.inner or not producer.axes or producer.late:
+        return False
+    rows = numel(tuple([s for a, s in zip(consumer.axes, consumer.sizes, strict=True) if a not in consumer.inner]))
+    return same_size(numel(producer.sizes), rows) and not any(consumer.inner & free(i) for i in wanted)
+
+
+def _merge_rows(fusion: Any, producer: Group, consumer: Group, value: Value, wanted: Index) -> str | None:
+    """The producer's values become row values; its reductions, which must be over everything, become late."""
+    mapping: dict[Expr, Size] = {}
+    for have, want in zip(producer.index[value], wanted, strict=True):
+        if isinstance(have, Symbol):
+            mapping[have] = want
+        elif have != want:
+            return "their loops differ"
+    if any(a not in mapping for a in producer.axes):
+        return "their loops differ"
+    late: dict[Value, None] = {}
+    for member in producer.members:
+        if member.kind == "reduce":
+            if producer.inner != frozenset(producer.axes) or member.attrs.startswith("arg"):
+                return "they reduce over different axes"
+            late[member] = None
+        elif any(base_of(i) in late for i in member.inputs):
+            if any(free(i) for i in producer.index[member]) or not all(
+                base_of(i) in late or base_of(i) not in producer.index for i in member.inputs
+            ):
+                return "it needs a whole reduction before the rows"
+            late[member] = None
+    return _finish(fusion, producer, consumer, mapping, consumer.inner, late)
 
 
 def _solve(
@@ -98,15 +140,14 @@ def _moved(index: Index, mapping: dict[Expr, Size]) -> Index:
 
 def _agree(producer: Group, consumer: Group, moved: dict[Value, Index]) -> bool:
     """Does the consumer read every moved value where the merged loops compute it?"""
-    from .trace import chain_to_base, forward_index  # a cycle at import otherwise
-
     for value in consumer.members:
         for item in value.inputs:
             chain = chain_to_base(item)
             base = chain[-1].inputs[0] if chain else item
             if base in moved:
                 at = value.full if value.kind == "reduce" else consumer.index[value]
-                if value.kind == "index" or forward_index(chain, at) != moved[base]:
+                anywhere = value.kind == "index" and (value.gathers is None or item is value.inputs[0])
+                if anywhere or forward_index(chain, at) != moved[base]:
                     return False
     return True
 
