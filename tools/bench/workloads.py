@@ -1,7 +1,7 @@
 """What is timed. Each workload is written once for PyTorch's API (which Lamina shares), once for JAX, once for NumPy.
 
-``inputs(rng)`` makes NumPy arrays; ``torch_like(t, F)`` returns the function to compile, given the package (``lamina`` or
-``torch``) and its ``nn.functional``; it takes the inputs as tensors. ``grads`` names inputs that require gradients.
+``inputs(rng)`` makes NumPy arrays; ``torch_like(t, F)`` returns the function to compile, given the package (``lamina``
+or ``torch``) and its ``nn.functional``; it takes the inputs as tensors. ``grads`` names inputs that require gradients.
 """
 
 from __future__ import annotations
