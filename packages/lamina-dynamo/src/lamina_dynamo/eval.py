@@ -58,6 +58,7 @@ class _Wrapper(_core.Switch):
         return name if found is self else None
 
 
+@_core.has_vectorcall
 class CompiledFunction(_Wrapper):
     """What `optimize` returns for a function: call it like the function.
 
@@ -80,6 +81,7 @@ class CompiledFunction(_Wrapper):
         return self._global_name() or (CompiledFunction, (self.function, self.capture))
 
 
+@_core.has_vectorcall
 class DisabledFunction(_Wrapper):
     """What `disable` returns: nothing below it is captured, and a call of it is a graph break."""
 

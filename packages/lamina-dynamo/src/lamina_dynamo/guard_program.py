@@ -44,6 +44,7 @@ def compile_guards(guards: GuardSet, code: CodeType) -> _core.GuardProgram:
         KeyError: a guard reads a local or free variable that `code` does not have.
         TypeError: a guard can not be evaluated in C++ (a temporary, an unknown step).
     """
+    learn_numpy()
     writer = _Writer(code)
     listed = list(guards)
     order = sorted(range(len(listed)), key=lambda k: (_runs_python(listed[k]), listed[k].kind, k))
@@ -146,6 +147,8 @@ class _Writer:
     def identity(self, op: int, src: int, expected: Identity, extra: int = -1) -> None:
         """A check of an address, with the weak reference that keeps the address from meaning another object."""
         value = expected.get()
+        if value is None and expected.weak:  # freed before it was compiled: a check that never holds
+            value = expected.held
         self.add(op, src=src, value=value, weak=expected.held if expected.weak else None, extra=extra, keep_none=True)
 
     def tensor(self, guard: Guard) -> None:
@@ -257,16 +260,22 @@ _SPECIAL: dict[GuardKind, Callable[[_Writer, Guard], None]] = {
 _LEARNED: dict[int, bool] = {}
 
 
-def numpy_dtype(facts: TensorFacts) -> object:
-    """The NumPy dtype of these facts when C++ can read arrays of this type; None otherwise. NumPy is not imported for it."""
+def learn_numpy() -> bool:
+    """Let C++ read NumPy's arrays, if NumPy is loaded (it is not loaded for this) and its arrays look as expected."""
     numpy = sys.modules.get("numpy")
+    ndarray = getattr(numpy, "ndarray", None)
+    if numpy is None or ndarray is None:
+        return False
+    if id(ndarray) not in _LEARNED:
+        _LEARNED[id(ndarray)] = _core.learn_ndarray(ndarray, numpy.zeros((2, 3), numpy.float32).T)
+    return _LEARNED[id(ndarray)]
+
+
+def numpy_dtype(facts: TensorFacts) -> object:
+    """The NumPy dtype of these facts when C++ can read arrays of this type; None otherwise."""
     kind = facts.kind.get()
-    if numpy is None or not isinstance(kind, type) or not issubclass(kind, numpy.ndarray):
-        return None
-    key = id(numpy.ndarray)
-    if key not in _LEARNED:
-        _LEARNED[key] = _core.learn_ndarray(numpy.ndarray, numpy.zeros((2, 3), numpy.float32).T)
-    if not _LEARNED[key]:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not learn_numpy() or not isinstance(kind, type) or not issubclass(kind, numpy.ndarray):
         return None
     try:
         return numpy.dtype(str(facts.dtype))

@@ -37,6 +37,8 @@ def skip_reason(code: CodeType) -> str | None:
     name = code.co_filename
     if name.startswith("<frozen"):
         return "part of Python itself"
+    if name.startswith("<lamina"):
+        return "written by the compiler"
     for prefix in _PREFIXES:
         if name.startswith(prefix):
             return "part of the compiler"

@@ -104,13 +104,20 @@ static PyObject *run_entry(PyThreadState *ts, lf_frame *frame, const std::shared
     return result;
 }
 
+static int evaluate(const GuardProgram &guards, const lf_view &view)
+{
+    if (!guards.runs_python) return guards.evaluate(view);
+    CaptureScope off(nullptr, 0); /* what a guard runs is not captured */
+    return guards.evaluate(view);
+}
+
 /* The entry that fits, moved to the front; NULL when none does. `failures` collects the guard that failed in each. */
 static std::shared_ptr<Entry> find_entry(OwnerState *state, const lf_view &view, std::vector<int> *failures)
 {
     auto &entries = state->entries;
     for (size_t k = 0; k < entries.size(); k++) {
         std::shared_ptr<Entry> entry = entries[k];
-        int failed = entry->guards->evaluate(view);
+        int failed = evaluate(*entry->guards, view);
         if (failed < 0) {
             /* guards may have run Python and changed the list */
             if (k > 0 && k < entries.size() && entries[k] == entry)

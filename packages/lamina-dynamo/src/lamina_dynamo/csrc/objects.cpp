@@ -222,7 +222,20 @@ static PyObject *new_function(PyObject *, PyObject *const *args, Py_ssize_t n)
     return function;
 }
 
+/* has_vectorcall(type): a heap subclass does not inherit the flag before 3.12; its call is this file's. */
+static PyObject *has_vectorcall(PyObject *, PyObject *type)
+{
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, (PyTypeObject *)SwitchType)) {
+        PyErr_SetString(PyExc_TypeError, "has_vectorcall(subclass of Switch)");
+        return nullptr;
+    }
+    ((PyTypeObject *)type)->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+    PyType_Modified((PyTypeObject *)type);
+    return Py_NewRef(type);
+}
+
 static PyMethodDef functions[] = {
+    {"has_vectorcall", has_vectorcall, METH_O, "has_vectorcall(type)\n\nClass decorator for subclasses of Switch."},
     {"tail", reinterpret_cast<PyCFunction>(make_tail), METH_FASTCALL,
      "tail(function, *args)\n\nWhat a resume function returns so that its trampoline calls `function` next."},
     {"call_resume", reinterpret_cast<PyCFunction>(call_resume), METH_FASTCALL,

@@ -112,7 +112,8 @@ class Emitter:
 
     def load_const(self, value: object) -> None:
         """Push a constant: any object; it lives as long as the code."""
-        self.emit("LOAD_CONST", Constant.wrap(value), 1)
+        self._items.append(Instr("LOAD_CONST", Constant.wrap(value), lineno=self._line))
+        self._move(1)
 
     def load_source(self, source: Source) -> None:
         """Push what the source reads."""
