@@ -134,7 +134,7 @@ class Graph:
         return self.create_node("output", "output", (result,))
 
     def erase_node(self, node: Node) -> None:
-        """Remove a node that nothing uses.
+        """Remove a node that nothing uses; its name is free again.
 
         Raises:
             RuntimeError: the node still has users; the message names them.
@@ -146,6 +146,7 @@ class Graph:
         if self._insert_before is node:
             self._insert_before = node._next
         self._count -= 1
+        self.release_name(node)
         node.op = "erased"
 
     @contextmanager

@@ -28,8 +28,8 @@ __all__ = ["eliminate_dead_code"]
 def eliminate_dead_code(graph: Graph, *, keep: Callable[[Node], bool] = lambda node: False) -> Graph:
     """Erase unused nodes, and what only they use; attributes that nothing reads any more go too.
 
-    Kept: placeholders, the output, nodes with an effect, calls of methods and modules (their effect is not known), nodes
-    that ``keep`` is true for.
+    Kept: placeholders, the output, nodes with an effect, calls of methods and modules (their effect is not known),
+    nodes that ``keep`` is true for.
     """
     read = {n.target for n in graph.nodes if n.op == "get_attr"}
     for node in reversed(graph.nodes):

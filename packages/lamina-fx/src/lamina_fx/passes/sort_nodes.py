@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from ..graph import Graph
@@ -30,7 +31,7 @@ def sort_nodes(graph: Graph) -> Graph:
     done: set[Node] = set()
     before: dict[Node, Node] = {}
     effects = [n for n in graph.nodes if n.effect is not None]
-    for earlier, later in zip(effects, effects[1:], strict=False):
+    for earlier, later in itertools.pairwise(effects):
         before[later] = earlier
     for start in [*graph.placeholders, *[n for n in graph.nodes if n.op not in ("placeholder", "output")]]:
         if start not in done:

@@ -44,7 +44,8 @@ A target or region that is no dotted name is written as a string. ``#`` starts a
 from __future__ import annotations
 
 from .constant import ArrayConstant
-from .parser import ParseError, parse
+from .parser import parse
 from .printer import UnprintableError, print_graph
+from .tokens import ParseError
 
 __all__ = ["ArrayConstant", "ParseError", "UnprintableError", "parse", "print_graph"]

@@ -8,37 +8,28 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..device import CPU, Device
+from ..device import Device
 from ..dtype import DTYPES
 from ..graph import Graph
 from ..node import Node
-from ..spec import ScalarSpec, Size, Spec, TensorSpec
+from ..spec import Size, Spec
 from ..symbolic import Expr, ShapeEnv, Symbol, SymInt, parse_expr
 from ..symbolic.symint import SymBool
 from .constant import ArrayConstant
+from .spec_reader import read_spec
+from .tokens import NAME, NUMBER, PUNCTUATION, STRING, WORD, ParseError, Tokens
 
 __all__ = ["ParseError", "parse"]
 
-_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
-_TOKEN = re.compile(
-    r"(?:\s+|#[^\n]*)*(?:(%\w+)|([A-Za-z_]\w*(?:\.\w+)*)|(-?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf\b|nan\b))|"
-    r'("(?:[^"\\]|\\.)*")|(\.\.\.|[-(){}\[\],:=!@?]))'
-)
 _NODE = re.compile(r"(?:\s+|#[^\n]*)*%(\w+)(?:: ([^\n=]+?))? = ")
 _CALL = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*)\(")
 _NODE_ARGUMENT = re.compile(r"%(\w+)(, |\))")
 _REGION = re.compile(r'\s*([A-Za-z_][\w.]*(?::[\w.]+)*|"(?:[^"\\]|\\.)*")\s*(,|\})')
-_NAME, _WORD, _NUMBER, _STRING, _PUNCTUATION = 1, 2, 3, 4, 5
 
 _DTYPES = {d.name: d for d in DTYPES}
-_KINDS = {"bool": bool, "int": int, "float": float, "complex": complex}
 _CONSTANTS: dict[str, Any] = {
     "True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan"), **_DTYPES,
 }  # fmt: skip
-
-
-class ParseError(ValueError):
-    """The text is no graph; the message has line, column and the text there."""
 
 
 def parse(
@@ -59,79 +50,23 @@ def parse(
         ParseError: names line and column.
     """
     parser = _Parser(text, ShapeEnv() if shape_env is None else shape_env, array)
-    parser.expect_word("graph")
+    parser.expect("graph")
     graph = parser.graph()
     if parser.next()[0]:
         raise parser.error("expected the end")
     return graph
 
 
-class _Parser:
+class _Parser(Tokens):
+    """A position in a text, and what has been read so far."""
+
     def __init__(self, text: str, env: ShapeEnv, array: Callable[[ArrayConstant], Any] | None) -> None:
-        self.text = text
+        super().__init__(text)
         self.env = env
         self.array = array
-        self.position = 0
-        self.start = 0
         self.symbols: dict[str, Symbol] = {s.name: s for s in env.sources}
         self.specs: dict[str, Spec] = {}
         self.nodes: dict[str, Node] = {}
-
-    # -- tokens --------------------------------------------------------------------------------------
-
-    def next(self) -> tuple[int, str]:
-        """The next token as (kind, text); (0, "") at the end."""
-        match = _TOKEN.match(self.text, self.position)
-        if match is None:
-            space = _SPACE.match(self.text, self.position)
-            self.start = space.end() if space else self.position
-            if self.start < len(self.text):
-                raise self.error("cannot read")
-            return 0, ""
-        kind = match.lastindex or 0
-        self.start = match.start(kind)
-        self.position = match.end()
-        return kind, match[kind]
-
-    def peek(self) -> str:
-        saved = self.position
-        _, text = self.next()
-        self.position = saved
-        return text
-
-    def take(self, token: str) -> bool:
-        """Skip ``token`` if it comes next."""
-        saved = self.position
-        if self.next()[1] == token:
-            return True
-        self.position = saved
-        return False
-
-    def expect(self, token: str) -> None:
-        if self.next()[1] != token:
-            raise self.error(f"expected {token!r}")
-
-    expect_word = expect
-
-    def error(self, message: str) -> ParseError:
-        line = self.text.count("\n", 0, self.start) + 1
-        column = self.start - self.text.rfind("\n", 0, self.start)
-        rest = self.text[self.start : self.start + 30].partition("\n")[0]
-        return ParseError(f"line {line}, column {column}: {message} at {rest!r}")
-
-    def word(self) -> str:
-        kind, text = self.next()
-        if kind == _WORD:
-            return text
-        if kind == _STRING:
-            return json.loads(text)
-        raise self.error("expected a name")
-
-    def integer(self) -> int:
-        kind, text = self.next()
-        if kind != _NUMBER or not text.lstrip("-").isdigit():
-            raise self.error("expected an integer")
-        return int(text)
 
     # -- structure -----------------------------------------------------------------------------------
 
@@ -148,7 +83,7 @@ class _Parser:
                 self.node(graph, match[1], match[2])
                 continue
             kind, token = self.next()
-            if token == "}" and kind == _PUNCTUATION:
+            if token == "}" and kind == PUNCTUATION:
                 break
             if token == "return":
                 graph.output(self.value())
@@ -202,7 +137,7 @@ class _Parser:
 
     def other_kind(self, name: str) -> tuple[str, str, tuple[Any, ...], dict[str, Any]]:
         kind, word = self.next()
-        if kind == _STRING:
+        if kind == STRING:
             self.expect("(")
             return "call_function", json.loads(word), *self.arguments()
         if word == "placeholder":
@@ -245,9 +180,9 @@ class _Parser:
                     return tuple(args), kwargs
                 continue
             kind, token = self.next()
-            if token == ")" and kind == _PUNCTUATION:
+            if token == ")" and kind == PUNCTUATION:
                 return tuple(args), kwargs
-            if kind == _WORD and text.startswith("=", self.position):
+            if kind == WORD and text.startswith("=", self.position):
                 self.position += 1
                 kwargs[token] = self.value()
             elif kwargs:
@@ -269,15 +204,12 @@ class _Parser:
             elif token == "at":
                 file = self.word()
                 self.expect(":")
-                node.meta["source"] = (file, self.integer(), self.function())
+                node.meta["source"] = (file, self.integer(), self.word())
             elif token == "meta":
                 node.meta.update(self.value())
             else:
                 self.position = saved
                 return
-
-    def function(self) -> str:
-        return self.word()
 
     def regions(self) -> tuple[str, ...]:
         self.expect("{")
@@ -297,17 +229,17 @@ class _Parser:
         return self.value_of(*self.next())
 
     def value_of(self, kind: int, token: str) -> Any:
-        if kind == _NAME:
+        if kind == NAME:
             node = self.nodes.get(token[1:])
             if node is None:
                 raise self.error(f"no node {token[1:]!r} before")
             return node
-        if kind == _NUMBER:
+        if kind == NUMBER:
             digits = token[1:] if token[0] == "-" else token
             return int(token) if digits.isdigit() else float(token)
-        if kind == _STRING:
+        if kind == STRING:
             return json.loads(token)
-        if kind == _WORD:
+        if kind == WORD:
             reader = _READERS.get(token)
             if reader is not None and (token == "graph" or self.take("(")):
                 return reader(self)
@@ -343,19 +275,6 @@ class _Parser:
                 break
         return found
 
-    def until(self, close: str) -> str:
-        """The text up to the ``close`` that matches, which is skipped."""
-        depth = 0
-        for index in range(self.position, len(self.text)):
-            char = self.text[index]
-            if char == close and depth == 0:
-                found = self.text[self.position : index].strip()
-                self.position = index + 1
-                return found
-            depth += (char in "([") - (char in ")]")
-        self.start = self.position
-        raise self.error(f"no {close!r} follows")
-
     def expression(self, text: str) -> Expr:
         try:
             return parse_expr(text, self.symbols)
@@ -371,103 +290,8 @@ class _Parser:
     def spec(self, text: str) -> Spec:
         known = self.specs.get(text)
         if known is None:
-            known = self.specs[text] = _SpecReader(self, text).read()
+            known = self.specs[text] = read_spec(self, text)
         return known
-
-
-class _SpecReader:
-    """Reads one spec; equal texts give one object."""
-
-    def __init__(self, parser: _Parser, text: str) -> None:
-        self.parser = parser
-        self.text = text.strip()
-        self.position = 0
-
-    def read(self) -> Spec:
-        spec = self.spec()
-        if self.text[self.position :].strip():
-            raise self.error()
-        return spec
-
-    def error(self) -> ParseError:
-        return self.parser.error(f"bad spec {self.text!r} at {self.text[self.position :]!r}")
-
-    def spec(self) -> Spec:
-        text = self.text
-        if text.startswith("?", self.position):
-            self.position += 1
-            return None
-        if text.startswith("(", self.position):
-            self.position += 1
-            return self.several()
-        match = _SPEC_HEAD.match(text, self.position)
-        if match is None:
-            raise self.error()
-        word = match[1]
-        self.position = match.end()
-        if word in _DTYPES and text.startswith("[", self.position):
-            return self.tensor(word)
-        if word not in _KINDS:
-            raise self.error()
-        if not text.startswith("(", self.position):
-            return ScalarSpec(_KINDS[word])
-        inner = self.group("(", ")")
-        saved = self.parser.text, self.parser.position
-        self.parser.text, self.parser.position = inner, 0
-        value = self.parser.value()
-        self.parser.text, self.parser.position = saved
-        return ScalarSpec(_KINDS[word], value)
-
-    def several(self) -> Spec:
-        found: list[Spec] = []
-        while not self.text.startswith(")", self.position):
-            found.append(self.spec())
-            while self.text.startswith((",", " "), self.position):
-                self.position += 1
-            if self.position >= len(self.text):
-                raise self.error()
-        self.position += 1
-        return tuple(found)
-
-    def tensor(self, dtype: str) -> TensorSpec:
-        shape = self.sizes(self.group("[", "]"))
-        strides = None
-        if self.text.startswith("@(", self.position):
-            self.position += 1
-            strides = self.sizes(self.group("(", ")"))
-            if len(strides) != len(shape):
-                raise self.error()
-        device = CPU
-        match = _SPEC_DEVICE.match(self.text, self.position)
-        if match is not None:
-            self.position = match.end()
-            device = Device(match[1])
-        return TensorSpec(shape, _DTYPES[dtype], strides, device)
-
-    def group(self, opening: str, close: str) -> str:
-        depth = 0
-        for index in range(self.position, len(self.text)):
-            depth += (self.text[index] == opening) - (self.text[index] == close)
-            if depth == 0:
-                found = self.text[self.position + 1 : index]
-                self.position = index + 1
-                return found
-        raise self.error()
-
-    def sizes(self, text: str) -> tuple[Size, ...]:
-        parts, depth, start = [], 0, 0
-        for index, char in enumerate(text):
-            depth += (char == "(") - (char == ")")
-            if char == "," and depth == 0:
-                parts.append(text[start:index])
-                start = index + 1
-        if text[start:].strip():
-            parts.append(text[start:])
-        return tuple([self.parser.size(p.strip()) for p in parts])
-
-
-_SPEC_HEAD = re.compile(r"(\w+)")
-_SPEC_DEVICE = re.compile(r" ((?:cpu|cuda|meta)(?::\d+)?)")
 
 
 def _read_slice(p: _Parser) -> slice:
