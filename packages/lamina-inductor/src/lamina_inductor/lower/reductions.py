@@ -5,7 +5,7 @@ from __future__ import annotations
 from lamina_fx import int64
 
 from ..ir.loops import Value
-from .pointwise import convert_value
+from .pointwise import cast_constant, convert_value
 from .table import Call, lowers
 from .views import map_value, reshape_map
 
@@ -38,6 +38,11 @@ def _reduce(call: Call) -> Value | None:
     if call.get("keepdim", default=False):
         return None
     kind = REDUCTIONS[call.op]
+    if any(type(input.shape[d]) is int and input.shape[d] == 0 for d in axes):
+        value = call.value("index", ())
+        start = cast_constant(kind in ("prod", "all"), call.spec.dtype)
+        value.rule, value.cost = (lambda emitter, value, index: start), 0
+        return value
     if all(type(input.shape[d]) is int and input.shape[d] == 1 for d in axes):
         return _of_one(call, input, kind)
     if kind.startswith("arg"):

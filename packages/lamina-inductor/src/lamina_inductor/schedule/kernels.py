@@ -58,8 +58,10 @@ def build_kernel(
     place: Callable[[Value], Target | None],
     targets: Callable[[Value], list[Target]],
     first_check: int,
+    columns: Size | None = None,
 ) -> BuiltKernel:
-    """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a member."""
+    """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a member;
+    ``columns``: make the phase run over rows of so many elements, if that is possible."""
     params = _Params()
 
     def where(value: Value) -> tuple[str, tuple[Size, ...]] | None:
@@ -83,7 +85,7 @@ def build_kernel(
             param = params.name(target.buffer, target.dtype)
             emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype)
     sizes = dict(zip(group.axes, group.sizes, strict=True))
-    body, partials, note = build_nest(emitter.statements, list(group.axes), sizes, group.inner)
+    body, partials, note = build_nest(emitter.statements, list(group.axes), sizes, group.inner, columns)
     return _assemble(group, params, body, partials, note, tuple(emitter.checks))
 
 

@@ -27,9 +27,16 @@ SPLIT = 4096
 COLUMN_LIMIT = 1 << 14
 """Columns up to which partial sums per chunk of rows are kept rather than tiles of columns."""
 
+LONG = 128
+"""Fewer rows than these to add up are not worth partial sums."""
+
 
 def build_nest(
-    statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Any], inner: frozenset[Symbol] | None
+    statements: list[Any],
+    axes: list[Symbol],
+    sizes: dict[Symbol, Any],
+    inner: frozenset[Symbol] | None,
+    columns: Any = None,
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements."""
     inner = inner or frozenset()
@@ -38,8 +45,21 @@ def build_nest(
     statements, axes, sizes, inner, fast = _coalesced(statements, axes, sizes, inner, fast)
     flat = analyse(statements, axes, sizes, inner)
     if not any(type(s) is Reduce for s in statements):
-        return pointwise_nest(flat), [], "pointwise"
+        return pointwise_nest(_by_rows(flat, columns)), [], "pointwise"
     return _reduced(flat, fast)
+
+
+def _by_rows(flat: Flat, columns: Any) -> Flat:
+    """One axis cut into rows of ``columns`` elements."""
+    if type(columns) is not int or len(flat.axes) != 1 or type(flat.sizes[flat.axes[0]]) is not int:
+        return flat
+    (axis,) = flat.axes
+    rows, rest = divmod(flat.sizes[axis], columns)
+    if rest or columns < 2 or rows < 2:
+        return flat
+    row, place = axis_symbol(0, rows), axis_symbol(1, columns)
+    statements = [substitute(s, {axis: row * columns + place}) for s in flat.statements]
+    return analyse(statements, [row, place], {row: rows, place: columns}, frozenset())
 
 
 def _ordered(statements: list[Any], axes: list[Symbol], inner: frozenset[Symbol]) -> list[Symbol]:
@@ -73,7 +93,9 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
     if has_late:
         return (*row_nest(flat), "rows, strided")
     kept = flat.extent(flat.rows)
-    if not feeds_main and type(kept) is int and kept <= COLUMN_LIMIT:
+    reduced = flat.extent(_inner(flat))
+    long = type(reduced) is not int or reduced >= LONG
+    if not feeds_main and long and type(kept) is int and kept <= COLUMN_LIMIT:
         turned = analyse(flat.statements, [*_inner(flat), *flat.rows], flat.sizes, frozenset(flat.rows))
         return (*row_nest(turned), "columns by partial sums")
     return column_nest(flat, fast), [], "columns by tiles"

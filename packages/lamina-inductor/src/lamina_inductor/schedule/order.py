@@ -66,6 +66,14 @@ class StepList:
         self._close()
         self.final.extend(steps)
 
+    def add_epilogue(self, group: Group, built: BuiltKernel, scratch: bool) -> None:
+        """A kernel that runs on the rows of the product that was added last."""
+        shared, sizes = with_size_parameter(built)
+        kernel = self.pool.add(shared.kernel)
+        self.calls.append((kernel.name, group))
+        call = KernelCall(kernel, tuple([b for b in built.buffers if type(b) is str]), sizes)
+        self.final[-1] = replace(self.final[-1], epilogue=call, scratch=scratch)
+
     def add_copy(self, copy: CopyBuffer) -> None:
         """A copy at the end of the program."""
         self._close()

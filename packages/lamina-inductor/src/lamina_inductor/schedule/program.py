@@ -12,6 +12,7 @@ from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
 from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.table import size_of, sizes_of
+from .epilogues import attach_epilogues, fits_rows
 from .fuse import Fusion, fuse
 from .groups import Group
 from .kernels import BuiltKernel, Target, build_kernel
@@ -49,12 +50,13 @@ class _Assembly:
         self.checks: list[Check] = []
         self.copies: list[CopyBuffer] = []
         self.temporaries = 0
+        self.epilogues: dict[int, Any] = {}
 
     def run(self) -> Program:
         self._inputs()
         self._outputs()
         steps = StepList(self.fusion)
-        order = order_steps(self.fusion)
+        order, self.epilogues = attach_epilogues(order_steps(self.fusion))
         position = {item.number: k for k, item in enumerate(order)}
         writes = self._direct_writes(position)
         for item in order:
@@ -155,7 +157,16 @@ class _Assembly:
             built = self._build(item, [])
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
-        steps.add_kernel(item, built, self.partial_buffer)
+        if item.number in self.epilogues and self._is_epilogue(item, built):
+            product = self.epilogues[item.number]
+            steps.add_epilogue(item, built, scratch=len(product.consumers) == 1 and product.value not in self.targets)
+        else:
+            steps.add_kernel(item, built, self.partial_buffer)
+
+    def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
+        left, right = self.epilogues[group.number].value.inputs
+        buffer = self.place[self.epilogues[group.number].value].buffer
+        return fits_rows(built, buffer, left.shape[0] * left.shape[1], right.shape[2])
 
     def _build(self, group: Group, direct: list[tuple[int, Value]]) -> BuiltKernel:
         extra: dict[Value, list[Target]] = {}
@@ -173,7 +184,9 @@ class _Assembly:
         def targets(value: Value) -> list[Target]:
             return self.targets.get(value, []) + extra.get(value, [])
 
-        return build_kernel(group, self.place.get, targets, len(self.checks) + 1)
+        product = self.epilogues.get(group.number)
+        columns = None if product is None else product.value.inputs[1].shape[2]
+        return build_kernel(group, self.place.get, targets, len(self.checks) + 1, columns)
 
     def partial_buffer(self, dtype: DType, size: Any) -> str:
         """A temporary for partial results."""
