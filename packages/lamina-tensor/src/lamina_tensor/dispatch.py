@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from lamina_prims import Operator
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
@@ -150,9 +151,10 @@ def _run_body(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if saved is None:
         MODES.creator = create
     try:
-        return op.function(*args, **kwargs)
+        out = op.function(*args, **kwargs)
     finally:
         MODES.creator = saved
+    return named_results(op, out) if op.result_names and type(out) is tuple else out
 
 
 def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], grad: Any) -> Any:
@@ -163,6 +165,10 @@ def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, An
     finally:
         set_grad_enabled(before)
     if grad:
+        parent = args[0] if args else None
+        for view in (out,) if isinstance(out, TensorBase) else out:
+            if view._base is not None and isinstance(parent, TensorBase):  # recording was off only for the body
+                view._no_grad_view = parent._base is not None and parent._no_grad_view
         record(op, args, kwargs, out)
     return out
 
@@ -259,7 +265,7 @@ def _wrap_alias(op: Operator, value: Any, args: tuple[Any, ...], kwargs: dict[st
 _result_types: dict[Operator, Callable[..., Any]] = {}
 
 
-def named_results(op: Operator, parts: list[Any]) -> Any:
+def named_results(op: Operator, parts: Any) -> Any:
     """Several results: a named tuple where the operator names them."""
     if not op.result_names:
         return tuple(parts)
@@ -294,5 +300,3 @@ def _run_without_data(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any
 def is_fake(tensor: TensorBase) -> bool:
     """True for a tensor without data that is not traced."""
     return isinstance(tensor.storage, FakeStorage)
-
-

@@ -206,7 +206,13 @@ def _finish(node: FunctionNode, args: tuple[Any, ...], output: Any, record: bool
         node._out_specs = [(o._sizes, o.dtype) if isinstance(o, TensorBase) else None for o in outputs]
         node.keep_saved(outputs)
         _set_outputs(node, outputs, dirty)
-    return outputs[0] if isinstance(output, TensorBase) else type(output)(outputs) if type(output) is list else tuple(outputs)
+    return (
+        outputs[0]
+        if isinstance(output, TensorBase)
+        else type(output)(outputs)
+        if type(output) is list
+        else tuple(outputs)
+    )
 
 
 def _set_outputs(node: FunctionNode, outputs: list[Any], dirty: set[int]) -> None:

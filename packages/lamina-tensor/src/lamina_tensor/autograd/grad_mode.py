@@ -83,7 +83,7 @@ def _wrap_generator(mode: _Mode, function: Callable[..., Any]) -> Callable[..., 
     return run
 
 
-class no_grad(_Mode):  # noqa: N801
+class no_grad(_Mode):
     """Nothing is recorded inside."""
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class no_grad(_Mode):  # noqa: N801
         self.previous.append(_set_grad(False))
 
 
-class enable_grad(_Mode):  # noqa: N801
+class enable_grad(_Mode):
     """Recording is on inside, also within ``no_grad``."""
 
     __slots__ = ()
@@ -101,7 +101,7 @@ class enable_grad(_Mode):  # noqa: N801
         self.previous.append(_set_grad(True))
 
 
-class set_grad_enabled(_Mode):  # noqa: N801
+class set_grad_enabled(_Mode):
     """Switch recording at once; as a context manager, back at its end."""
 
     __slots__ = ("mode",)
@@ -126,7 +126,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return super().__call__(function)
 
 
-class inference_mode(_Mode):  # noqa: N801
+class inference_mode(_Mode):
     """Nothing is recorded inside, and what is made inside can never be: its tensors refuse to be saved later."""
 
     __slots__ = ("mode",)

@@ -57,15 +57,22 @@ def check_inplace(tensor: Any) -> None:
 class CopySlices(Node):
     """Backward of a write through a view: edges are the base before the write, then the written value."""
 
-    __slots__ = ("steps",)
+    __slots__ = ("order", "steps")
 
-    def __init__(self, base_edge: Any, base_meta: Any, value_edge: Any, value_meta: Any, steps: Sequence[ViewStep]) -> None:
-        super().__init__((base_edge, value_edge), (base_meta, value_meta))
+    def __init__(self, base: Any, base_edge: Any, view: Any, value_edge: Any, steps: Sequence[ViewStep]) -> None:
+        super().__init__((base_edge, value_edge), ((base._sizes, base.dtype), (view._sizes, view.dtype)))
         self.steps = steps
+        self.order: tuple[int, ...] | None = None
+        if any(step[0].id == "as_strided" for step in steps):  # the gradient must lie in memory as the base does
+            strides = base._strides
+            self.order = tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
 
     def apply(self, grads: list[Any]) -> Sequence[Any]:
         """Split the base's gradient."""
         gradient = grads[0]
+        if self.order is not None:
+            dense = operator("clone")(operator("permute")(gradient, self.order), memory_format="contiguous_format")
+            gradient = operator("permute")(dense, tuple(self.order.index(d) for d in range(len(self.order))))
         written = replay(gradient, self.steps)
         rest = None
         if self.edges[0] is not None:
@@ -100,10 +107,7 @@ def rebase_history(tensor: Any, node: Any, output_nr: int) -> None:
         return
     base_edge = edge_of(base) if base._requires_grad else None
     value_edge = None if node is None else (node, output_nr)
-    steps = autograd_steps(tensor)
-    base._grad_fn = CopySlices(
-        base_edge, (base._sizes, base.dtype), value_edge, (tensor._sizes, tensor.dtype), steps
-    )
+    base._grad_fn = CopySlices(base, base_edge, tensor, value_edge, autograd_steps(tensor))
     base._output_nr = 0
     refresh_view(tensor)
 

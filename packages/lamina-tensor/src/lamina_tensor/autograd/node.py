@@ -33,7 +33,17 @@ class Node:
     weak references to tensors that keep their gradient.
     """
 
-    __slots__ = ("__weakref__", "edges", "hooks", "metadata", "metas", "post_hooks", "pre_hooks", "retained", "sequence")
+    __slots__ = (
+        "__weakref__",
+        "edges",
+        "hooks",
+        "metadata",
+        "metas",
+        "post_hooks",
+        "pre_hooks",
+        "retained",
+        "sequence",
+    )
 
     def __init__(self, edges: Sequence[Edge], metas: Sequence[Any]) -> None:
         self.edges = edges

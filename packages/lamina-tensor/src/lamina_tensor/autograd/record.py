@@ -105,5 +105,3 @@ def set_history(node: Any, out: Any) -> None:
         if isinstance(item, TensorBase) and item.dtype.kind in ("float", "complex"):
             item._grad_fn = node
             item._output_nr = index
-
-

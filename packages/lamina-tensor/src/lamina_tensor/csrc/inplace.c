@@ -14,7 +14,9 @@ static int modes_or_graph(TensorObject *target, TensorObject *other) {
     if (!stack) return 1;
     int busy = PyList_GET_SIZE(stack) > 0;
     Py_DECREF(stack);
-    return busy || (grad_enabled && (requires_grad(target) || (other && requires_grad(other))));
+    if (busy || !grad_enabled) return busy;
+    TensorObject *base = target->base && target->base != Py_None ? (TensorObject *)target->base : NULL;
+    return requires_grad(target) || (other && requires_grad(other)) || (base && requires_grad(base));
 }
 
 /* write_ufunc(ufunc, dtypes, target, args) -> bool: False when the call is not plain; nothing is written then. */

@@ -32,6 +32,9 @@ int fill_from_array(TensorObject *t, PyArrayObject *array) {
         t->h.sizes[i] = PyArray_DIM(array, i);
         t->h.strides[i] = PyArray_STRIDE(array, i) / item;
     }
+    for (int i = ndim - 1; i >= 0; i--) /* NumPy gives new axes the stride 0, PyTorch the one that continues */
+        if (t->h.sizes[i] == 1 && t->h.strides[i] == 0)
+            t->h.strides[i] = i + 1 < ndim ? t->h.strides[i + 1] * (t->h.sizes[i + 1] > 1 ? t->h.sizes[i + 1] : 1) : 1;
     t->h.dtype = (int16_t)code;
     t->h.data = PyArray_DATA(array);
     return 0;

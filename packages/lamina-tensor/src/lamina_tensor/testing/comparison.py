@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DType
 from lamina_prims.arrays import numpy_dtype
 
@@ -91,11 +92,15 @@ def _check_attributes(left: Any, right: Any, where: str, options: tuple[Any, ...
     if left._sizes != right._sizes:
         raise AssertionError(f"The values for attribute 'shape' do not match{where}: {left.shape} != {right.shape}.")
     if dtype and not numbers and left.dtype is not right.dtype:
-        raise AssertionError(f"The values for attribute 'dtype' do not match{where}: {left.dtype!r} != {right.dtype!r}.")
+        raise AssertionError(
+            f"The values for attribute 'dtype' do not match{where}: {left.dtype!r} != {right.dtype!r}."
+        )
     if device and left.device != right.device:
         raise AssertionError(f"The values for attribute 'device' do not match{where}: {left.device} != {right.device}.")
     if stride and left.stride() != right.stride():
-        raise AssertionError(f"The values for attribute 'stride()' do not match{where}: {left.stride()} != {right.stride()}.")
+        raise AssertionError(
+            f"The values for attribute 'stride()' do not match{where}: {left.stride()} != {right.stride()}."
+        )
 
 
 def _check_values(left: Any, right: Any, where: str, options: tuple[Any, ...]) -> None:
