@@ -38,7 +38,9 @@ def check(package: Path) -> list[str]:
                 continue
             used.setdefault(module, str(path.relative_to(package)))
     problems = [
-        f"{package.name}: {where} imports {m}, which is not declared" for m, where in used.items() if m not in declared
+        f"{package.name}: {where} imports {m}, which is not declared"
+        for m, where in used.items()
+        if m not in declared | extras
     ]
     problems += [f"{package.name} declares {m} and does not import it" for m in sorted(declared - set(used))]
     return problems

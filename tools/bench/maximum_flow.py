@@ -9,8 +9,9 @@ import random
 import time
 
 import networkx
-from lamina_aot.maxflow import INFINITE, Network
 from networkx.algorithms.flow import preflow_push, shortest_augmenting_path
+
+from lamina_aot.maxflow import INFINITE, Network
 
 
 def edges(count: int) -> list[tuple[int, int, int]]:

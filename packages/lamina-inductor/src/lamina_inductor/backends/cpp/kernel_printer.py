@@ -247,6 +247,9 @@ class _PhasePrinter:
             args[0] = self.operand(stmt.args[0], bool_)
         elif stmt.op == "philox":
             args = [self.operand(a, int64) for a in stmt.args]
+        elif stmt.op == "constant":
+            self.define(stmt.name, stmt.dtype, self.operand(stmt.args[0], stmt.dtype))
+            return
         power = stmt.args[1] if stmt.op == "pow" else None
         exponent = float(power) if isinstance(power, (int, float)) else None
         self.define(stmt.name, stmt.dtype, expression(stmt.op, stmt.dtype, operand, args, exponent))
