@@ -20,6 +20,7 @@ from lamina_fx import Graph, GraphBuilder, Interpreter, Node, TensorSpec
 from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import Operator, decompose, operator
 from lamina_prims.arrays import array_dtype, spec_of
+from lamina_prims.infer import infer_composite
 from lamina_prims.samples import ErrorSample, Sample
 
 from .compare import assert_same, flat_results
@@ -55,8 +56,15 @@ def specs(value: Any) -> Any:
 def check_meta(op: Operator, sample: Sample) -> None:
     """The inferred spec has the shape and dtype of the result on arrays."""
     inferred = op.infer(specs(sample.args), specs(sample.kwargs))
+    if not op.is_primitive and op.meta is not None:
+        body = infer_composite(op, specs(sample.args), specs(sample.kwargs))
+        assert _plain(inferred) == _plain(body), f"{op.id}: the meta says {inferred}, the body {body}"
     result = op(*sample.args, **sample.kwargs)
     _compare_specs(inferred, result, op.id)
+
+
+def _plain(spec: Any) -> Any:
+    return tuple(_plain(s) for s in spec) if isinstance(spec, (tuple, list)) else spec
 
 
 def _compare_specs(inferred: Any, result: Any, where: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..metas import same_floating
 from ..precision import narrow, widen
 from ..registry import both, composite, ops
 from ..samples import call, calls, error, tensor, unary
@@ -52,7 +53,7 @@ def _(ct, input, min_val, max_val):
     return (ops.where(inside, ct, 0.0),)
 
 
-@composite(names=_named("leaky_relu"), in_place=True, samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("leaky_relu"), in_place=True, samples=unary(dtypes=_FLOATS))
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope * x below."""
     return ops.where(ops.gt(input, 0), input, ops.mul(input, negative_slope))
@@ -86,7 +87,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return ops.where(ops.gt(input, 0), input, ops.mul(input, ops.reshape(weight, tuple(shape))))
 
 
-@composite(names=_named("elu"), in_place=True, samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("elu"), in_place=True, samples=unary(dtypes=_FLOATS))
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha * (exp(x) - 1) below. Source: Clevert et al. 2015."""
     x = widen(input)
@@ -104,7 +105,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return narrow(ops.where(ops.gt(x, 0), x, low), input)
 
 
-@composite(names=_named("selu", "selu"), in_place=True, samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("selu", "selu"), in_place=True, samples=unary(dtypes=_FLOATS))
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU that keeps mean 0 and variance 1. Source: Klambauer et al. 2017."""
     scale, alpha = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
@@ -113,7 +114,13 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return narrow(ops.where(ops.gt(x, 0), ops.mul(x, scale), low), input)
 
 
+def _check_gelu(input: Tensor, approximate: str = "none") -> None:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+
+
 @composite(
+    meta=same_floating(_check_gelu),
     names=_named("gelu"),
     samples=calls(
         *(call(tensor(3, 4, dtype=d), approximate=a) for d in _FLOATS for a in ("none", "tanh")),
@@ -124,13 +131,12 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 )
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), exactly or by a tanh. Source: Hendrycks and Gimpel 2016."""
+    _check_gelu(input, approximate)
     x = widen(input)
     if approximate == "none":
         cdf = ops.mul(ops.add(ops.erf(ops.mul(x, _SQRT_HALF)), 1.0), 0.5)
-    elif approximate == "tanh":
-        cdf = ops.mul(ops.add(ops.tanh(_tanh_argument(x)), 1.0), 0.5)
     else:
-        raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+        cdf = ops.mul(ops.add(ops.tanh(_tanh_argument(x)), 1.0), 0.5)
     return narrow(ops.mul(x, cdf), input)
 
 
@@ -151,7 +157,7 @@ def _(ct, input, approximate):
     return (ops.mul(ct, ops.mul(ops.add(ops.add(t, 1.0), slope), 0.5)),)
 
 
-@composite(names=_named("silu"), in_place=True, samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("silu"), in_place=True, samples=unary(dtypes=_FLOATS))
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x). Source: Elfwing et al. 2017."""
     x = widen(input)
@@ -165,14 +171,14 @@ def _(ct, input):
     return (ops.mul(ct, ops.mul(s, ops.add(ops.mul(x, ops.sub(1.0, s)), 1.0))),)
 
 
-@composite(names=_named("mish"), in_place=True, samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("mish"), in_place=True, samples=unary(dtypes=_FLOATS))
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)). Source: Misra 2019."""
     x = widen(input)
     return narrow(ops.mul(x, ops.tanh(softplus(x))), input)
 
 
-@composite(names=_named("softplus"), samples=unary(-30, 30, dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("softplus"), samples=unary(-30, 30, dtypes=_FLOATS))
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, linear above the threshold. Source: Dugas et al. 2001."""
     x = widen(input)
@@ -188,7 +194,7 @@ def _(ct, input, beta, threshold):
     return (ops.where(ops.gt(scaled, threshold), ct, ops.mul(ct, ops.sigmoid(scaled))),)
 
 
-@composite(names=_named("logsigmoid"), samples=unary(-30, 30, dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("logsigmoid"), samples=unary(-30, 30, dtypes=_FLOATS))
 def log_sigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) without overflow."""
     x = widen(input)
@@ -200,14 +206,14 @@ def _(ct, input):
     return (ops.mul(widen(ct), ops.sigmoid(ops.neg(widen(input)))),)
 
 
-@composite(names=_named("softsign"), samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("softsign"), samples=unary(dtypes=_FLOATS))
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     x = widen(input)
     return narrow(ops.div(x, ops.add(ops.abs(x), 1.0)), input)
 
 
-@composite(names=_named("tanhshrink"), samples=unary(dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("tanhshrink"), samples=unary(dtypes=_FLOATS))
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     x = widen(input)
@@ -238,14 +244,14 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return ops.where(ops.le(input, threshold), value, input)
 
 
-@composite(names=_named("hardsigmoid"), in_place=True, samples=unary(-5, 5, dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("hardsigmoid"), in_place=True, samples=unary(-5, 5, dtypes=_FLOATS))
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6. Source: Howard et al. 2019."""
     x = widen(input)
     return narrow(ops.mul(hardtanh(ops.add(x, 3.0), 0.0, 6.0), 1.0 / 6.0), input)
 
 
-@composite(names=_named("hardswish"), in_place=True, samples=unary(-5, 5, dtypes=_FLOATS))
+@composite(meta=same_floating(), names=_named("hardswish"), in_place=True, samples=unary(-5, 5, dtypes=_FLOATS))
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x). Source: Howard et al. 2019."""
     x = widen(input)

@@ -8,7 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lamina_fx import TensorSpec
+
 from ..arrays import element_type
+from ..dims import broadcast_shapes
+from ..metas import statistics_dtype
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
@@ -50,14 +54,31 @@ def _kept(state: Tensor, shape: Any, dropout_p: float) -> Tensor:
 _Q, _K, _V = tensor(2, 3, 4), tensor(2, 5, 4), tensor(2, 5, 6)
 
 
+def _lse_meta(
+    query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float, dropout_p: float = 0.0,
+    state: Any = None,
+) -> tuple[TensorSpec, TensorSpec]:  # fmt: skip
+    lead = broadcast_shapes("scaled_dot_product_attention", [query.shape[:-2], key.shape[:-2]])
+    rows, columns = query.shape[-2], key.shape[-2]
+    if attn_mask is not None:
+        whole = broadcast_shapes("scaled_dot_product_attention", [(*lead, rows, columns), attn_mask.shape])
+        lead, rows = whole[:-2], whole[-2]
+    out = broadcast_shapes("scaled_dot_product_attention", [lead, value.shape[:-2]])
+    return (
+        TensorSpec((*out, rows, value.shape[-1]), query.dtype, None, query.device),
+        TensorSpec((*lead, rows, 1), statistics_dtype(query.dtype), None, query.device),
+    )
+
+
 @composite(
+    meta=_lse_meta,
     samples=calls(
         call(_Q, _K, _V, None, False, 0.5),
         call(_Q, _K, _V, None, True, 0.5),
         call(_Q, _K, _V, tensor(3, 5), False, 0.5),
         call(_Q, _K, _V, tensor(2, 3, 5, dtype="bool"), False, 0.5),
         call(_Q, _K, _V, None, False, 0.5, 0.25, tensor(2, dtype="int64", low=0, high=99)),
-    )
+    ),
 )
 def attention_with_lse(
     query: Tensor,

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lamina_fx import TensorSpec
+
 from ..arrays import element_type
+from ..metas import like, statistics_dtype
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
@@ -45,7 +48,15 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Any) -> int
     return dim
 
 
+def _total_meta(
+    input: Any, target: Any, weight: Any, reduction: str, ignore_index: int
+) -> tuple[TensorSpec, TensorSpec]:
+    total = statistics_dtype(input.dtype)
+    return _loss_spec(input, target, reduction), TensorSpec((), total, None, input.device)
+
+
 @composite(
+    meta=_total_meta,
     tags=_FIXED,
     samples=calls(
         call(tensor(3, 4), _labels(3), tensor(4, low=0.1, high=2), "mean", 1),
@@ -106,6 +117,10 @@ _BAD = [
 ]
 
 
+def _loss_spec(input: Any, target: Any, reduction: str) -> TensorSpec:
+    return TensorSpec(tuple(target.shape) if reduction == "none" else (), input.dtype, None, input.device)
+
+
 @composite(names=("nn.functional.nll_loss",), samples=_NLL, errors=_BAD, tags=_FIXED)
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
@@ -117,7 +132,27 @@ def nll_loss(
     return nll_loss_total(input, target, weight, how, ignore_index)[0]
 
 
+def _cross_meta(
+    input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+    reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> TensorSpec:  # fmt: skip
+    how = reduction_name(reduction, size_average, reduce)
+    _check_smoothing(label_smoothing)
+    if target.dtype.kind == "float" and tuple(target.shape) == tuple(input.shape):
+        dim = 0 if len(input.shape) == 1 else 1
+        shape = (*input.shape[:dim], *input.shape[dim + 1 :])
+        return like(input, None, shape if how == "none" else ())
+    _check_classes("cross_entropy", input, target, weight)
+    return _loss_spec(input, target, how)
+
+
+def _check_smoothing(label_smoothing: float) -> None:
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+
+
 @composite(
+    meta=_cross_meta,
     names=("nn.functional.cross_entropy",),
     tags=_FIXED,
     samples=calls(
@@ -138,8 +173,7 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """-log softmax(input)[target] for logits (N, C, *) and class numbers (N, *) or probabilities (N, C, *)."""
     how = reduction_name(reduction, size_average, reduce)
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    _check_smoothing(label_smoothing)
     dim = 0 if len(input.shape) == 1 else 1
     if element_type(target).kind == "float" and tuple(target.shape) == tuple(input.shape):
         return _cross_entropy_probabilities(input, target, weight, how, label_smoothing, dim)

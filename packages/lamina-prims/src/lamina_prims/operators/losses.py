@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lamina_fx import TensorSpec
+
+from ..metas import broadcast_loss
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, chain, error, tensor
@@ -63,7 +66,13 @@ def _weighted(loss: Tensor, weight: Any, reduction: str) -> Tensor:
     return reduced(loss, reduction)
 
 
-@composite(names=("nn.functional.mse_loss",), samples=_regression(), errors=_BAD)
+def _pair_meta(
+    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
+) -> TensorSpec:
+    return broadcast_loss("loss", input, target, reduction_name(reduction, size_average, reduce))
+
+
+@composite(meta=_pair_meta, names=("nn.functional.mse_loss",), samples=_regression(), errors=_BAD)
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -73,7 +82,7 @@ def mse_loss(
     return narrow(_weighted(ops.mul(gap, gap), weight, reduction_name(reduction, size_average, reduce)), input)
 
 
-@composite(names=("nn.functional.l1_loss",), samples=_regression(), errors=_BAD)
+@composite(meta=_pair_meta, names=("nn.functional.l1_loss",), samples=_regression(), errors=_BAD)
 def l1_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lamina_fx import TensorSpec
+
 from ..arrays import element_type
+from ..metas import like, statistics_dtype
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
@@ -60,7 +63,24 @@ _BAD = [
 ]
 
 
-@composite(samples=_LAYER)
+def _layer_meta(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+    shape = _check_shape("layer_norm", input, normalized_shape, weight, bias)
+    lead = len(input.shape) - len(shape)
+    small = like(input, statistics_dtype(input.dtype), (*input.shape[:lead], *(1,) * len(shape)))
+    return _normalised(input, weight, bias), small, small
+
+
+def _normalised(input: Any, weight: Any, bias: Any) -> TensorSpec:
+    """The result's spec: the input's dtype (half precision with float32 parameters stays half)."""
+    dtype = input.dtype
+    if dtype.kind != "float":
+        raise NotImplementedError(f"normalisation is not implemented for {dtype}; convert to a floating-point dtype")
+    return like(input, dtype)
+
+
+@composite(meta=_layer_meta, samples=_LAYER)
 def native_layer_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,7 +130,12 @@ def _statistics_gradient(ct: Any, hat: Tensor, rstd: Tensor, dims: tuple[int, ..
     return total
 
 
-@composite(names=("nn.functional.layer_norm", "layer_norm"), samples=_LAYER, errors=_BAD)
+@composite(
+    meta=lambda *args, **kwargs: _layer_meta(*args, **kwargs)[0],
+    names=("nn.functional.layer_norm", "layer_norm"),
+    samples=_LAYER,
+    errors=_BAD,
+)
 def layer_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -121,7 +146,19 @@ def layer_norm(
 # -- RMS norm ---------------------------------------------------------------------------------------
 
 
-@composite(samples=calls(call(tensor(2, 3, 4), (4,), tensor(4)), call(tensor(2, 3, 4), (3, 4), None, 1e-3)))
+def _rms_meta(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> tuple[TensorSpec, TensorSpec]:
+    shape = _check_shape("rms_norm", input, normalized_shape, weight)
+    lead = len(input.shape) - len(shape)
+    small = like(input, statistics_dtype(input.dtype), (*input.shape[:lead], *(1,) * len(shape)))
+    return _normalised(input, weight, None), small
+
+
+@composite(
+    meta=_rms_meta,
+    samples=calls(call(tensor(2, 3, 4), (4,), tensor(4)), call(tensor(2, 3, 4), (3, 4), None, 1e-3)),
+)
 def native_rms_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, eps: float | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -161,6 +198,7 @@ def _(ct, out, input, normalized_shape, weight, needs):
 
 
 @composite(
+    meta=lambda *args, **kwargs: _rms_meta(*args, **kwargs)[0],
     names=("nn.functional.rms_norm", "rms_norm"),
     samples=calls(
         call(tensor(2, 3, 4), (4,), tensor(4)),
@@ -181,7 +219,14 @@ def _channel(value: Tensor, rank: int) -> Tensor:
     return ops.reshape(value, (1, value.shape[0], *(1,) * (rank - 2)))
 
 
-@composite(samples=calls(call(tensor(3, 2, 4), tensor(2), tensor(2)), call(tensor(4, 3))))
+def _batch_meta(
+    input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
+    small = like(input, statistics_dtype(input.dtype), (input.shape[1],))
+    return _normalised(input, weight, bias), small, small
+
+
+@composite(meta=_batch_meta, samples=calls(call(tensor(3, 2, 4), tensor(2), tensor(2)), call(tensor(4, 3))))
 def batch_norm_statistics(
     input: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -229,7 +274,37 @@ _BATCH = calls(
 )
 
 
-@composite(samples=_BATCH, errors=[error(RuntimeError, "running_mean", tensor(2, 3), None, None)])
+def _check_batch(input: Any, running_mean: Any, running_var: Any, training: bool) -> None:
+    rank = len(input.shape)
+    if rank < 2:
+        raise RuntimeError(f"batch_norm: the input must have at least 2 dimensions, got {rank}")
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("batch_norm: Expected running_mean and running_var to be defined when training=False")
+        return
+    count = _count([s for d, s in enumerate(input.shape) if d != 1])
+    if type(count) is int and count <= 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
+
+
+def _update_meta(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> tuple[TensorSpec, TensorSpec, TensorSpec]:  # fmt: skip
+    _check_batch(input, running_mean, running_var, training)
+    for other in (running_mean, running_var, weight, bias):
+        if other is not None and tuple(other.shape) != (input.shape[1],):
+            raise RuntimeError(
+                f"batch_norm: expected {input.shape[1]} elements for each parameter, got {list(other.shape)}"
+            )
+    value = _normalised(input, weight, bias)
+    if running_mean is not None and running_var is not None:
+        return value, running_mean, running_var
+    small = like(input, statistics_dtype(input.dtype), (input.shape[1],))
+    return value, small, small
+
+
+@composite(meta=_update_meta, samples=_BATCH, errors=[error(RuntimeError, "running_mean", tensor(2, 3), None, None)])
 def batch_norm_update(
     input: Tensor,
     running_mean: Tensor | None,
@@ -244,12 +319,10 @@ def batch_norm_update(
 
     Without running statistics the new ones are the batch's own.
     """
+    _check_batch(input, running_mean, running_var, training)
     rank = len(input.shape)
-    if rank < 2:
-        raise RuntimeError(f"batch_norm: the input must have at least 2 dimensions, got {rank}")
     if not training:
-        if running_mean is None or running_var is None:
-            raise RuntimeError("batch_norm: Expected running_mean and running_var to be defined when training=False")
+        assert running_var is not None and running_mean is not None
         scale = ops.rsqrt(ops.add(widen(running_var), eps))
         value = ops.mul(ops.sub(widen(input), _channel(widen(running_mean), rank)), _channel(scale, rank))
         if weight is not None:
@@ -258,8 +331,6 @@ def batch_norm_update(
             value = ops.add(value, _channel(widen(bias), rank))
         return narrow(value, input), running_mean, running_var
     count = _count([s for d, s in enumerate(input.shape) if d != 1])
-    if type(count) is int and count <= 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
     value, mean, rstd = batch_norm_statistics(input, weight, bias, eps)
     variance = ops.sub(ops.reciprocal(ops.mul(rstd, rstd)), eps)
     unbiased = ops.mul(variance, count / (count - 1))
@@ -270,7 +341,9 @@ def batch_norm_update(
     return value, narrow(new_mean, running_mean), narrow(new_var, running_var)
 
 
-@composite(names=("nn.functional.batch_norm",), samples=_BATCH)
+@composite(
+    meta=lambda *args, **kwargs: _update_meta(*args, **kwargs)[0], names=("nn.functional.batch_norm",), samples=_BATCH
+)
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -291,7 +364,22 @@ def batch_norm(
 # -- group and instance norm ------------------------------------------------------------------------
 
 
+def _group_meta(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> TensorSpec:
+    _check_groups(input, num_groups)
+    result = _normalised(input, weight, bias)
+    return TensorSpec(result.shape, result.dtype, None, result.device)
+
+
+def _check_groups(input: Any, num_groups: int) -> None:
+    if input.shape[1] % num_groups != 0:
+        raise RuntimeError(
+            f"group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
+
+
 @composite(
+    meta=_group_meta,
     names=("nn.functional.group_norm", "group_norm"),
     samples=calls(
         call(tensor(2, 4, 3), 2, tensor(4), tensor(4)),
@@ -305,11 +393,7 @@ def group_norm(
 ) -> Tensor:
     """Normalise each of ``num_groups`` groups of channels of each sample. Source: Wu and He 2018."""
     n, c = input.shape[:2]
-    if c % num_groups != 0:
-        raise RuntimeError(
-            f"group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape "
-            f"{list(input.shape)} and num_groups={num_groups}"
-        )
+    _check_groups(input, num_groups)
     rest = _count(input.shape[2:])
     grouped = ops.reshape(widen(input), (n, num_groups, (c // num_groups) * rest))
     value = native_layer_norm(grouped, (grouped.shape[2],), None, None, eps)[0]

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import DType, bfloat16, float16, float32, float64, int64
+from lamina_fx import DType, TensorSpec, bfloat16, float16, float32, float64, int64
 
 from ..arrays import element_type
+from ..metas import like
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
@@ -143,8 +144,14 @@ def _check_probability(name: str, p: float) -> None:
         raise ValueError(f"{name} probability has to be between 0 and 1, but got {p}")
 
 
+def _dropout_meta(input: Any, p: float, state: Any, *rest: Any) -> TensorSpec:
+    _check_probability("dropout", p)
+    return like(input)
+
+
 @_uses(lambda input, p=0.5: counters(input.shape))
 @composite(
+    meta=_dropout_meta,
     samples=calls(
         call(tensor(3, 4), 0.5, _STATE),
         call(tensor(3, 4), 0.0, _STATE),
