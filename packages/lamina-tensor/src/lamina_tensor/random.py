@@ -314,3 +314,7 @@ def exponential_(tensor: Tensor, lambd: float = 1.0, *, generator: Generator | N
     made = _exponential(_state(generator), tuple(tensor.shape), tensor.dtype)
     _advance(_exponential.counters(tuple(tensor.shape), tensor.dtype), generator)
     return tensor.copy_(made / lambd)
+
+
+for _method in (uniform_, normal_, bernoulli_, random_, exponential_):
+    setattr(Tensor, _method.__name__, _method)
