@@ -49,6 +49,15 @@ SCHEMA: dict[str, Any] = {
         "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}},
     },
     "$defs": {
+        "body": {
+            "description": "a subgraph; its symbols are declared by the outermost graph",
+            "type": "object",
+            "required": ["nodes"],
+            "properties": {
+                "attributes": {"type": "object", "additionalProperties": _VALUE},
+                "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+            },
+        },
         "symbol": {
             "type": "object",
             "required": ["name"],
@@ -111,7 +120,7 @@ SCHEMA: dict[str, Any] = {
                 "expr": {"type": "string"},
                 "spec": {"$ref": "#/$defs/spec"},
                 "array": {"type": "object"},
-                "graph": {"$ref": "#"},
+                "graph": {"$ref": "#/$defs/body"},
                 "ellipsis": {"const": True},
             },
         },
@@ -255,7 +264,9 @@ def from_object(
         for entry in data.get("symbols", ()):
             reader.symbol(entry)
         return reader.graph(data)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except GraphFormatError:
+        raise
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise GraphFormatError(f"malformed graph: {error!r}") from error
 
 

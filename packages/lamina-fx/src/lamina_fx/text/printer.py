@@ -84,7 +84,7 @@ class _Printer:
         head = f"%{node.name} = " if node.spec is None else f"%{node.name}: {self.spec(node.spec)} = "
         if op == "call_function":
             target = node.target
-            if not target.isidentifier():
+            if not target.isidentifier() or target in RESERVED:
                 target = _word(target)
             return f"{head}{target}({self.arguments(node)}){tail}"
         if op == "placeholder":
@@ -288,8 +288,14 @@ def _note(value: Any, found: dict[str, tuple[Any, Any]]) -> None:
             raise UnprintableError(f"two symbols are called {symbol.name!r}, with different bounds")
 
 
+RESERVED = frozenset(
+    ["at", "attribute", "get", "graph", "in", "meta", "method", "module", "output", "placeholder", "return", "symbol"]
+)
+"""Words of the grammar; as a target they are written as strings."""
+
+
 def _word(text: str) -> str:
-    return text if DOTTED.match(text) else json.dumps(text)
+    return text if DOTTED.match(text) and text not in RESERVED else json.dumps(text)
 
 
 _PLAIN = (int, float, str, bool, type(None))
