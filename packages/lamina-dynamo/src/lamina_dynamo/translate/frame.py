@@ -143,6 +143,9 @@ class Frame:
         entry = self.decoded.handler_of(self.started_at)
         if entry is None:
             raise error
+        if self.instructions[entry.target].name == "LIST_APPEND":
+            # the body of an except*: what is raised again is told from what is new by tracebacks, which replayed errors lack
+            raise Unsupported("an exception raised inside except*")
         del self.stack[entry.depth :]
         if entry.lasti:
             self.stack.append(ConstantVariable(self.instructions[self.started_at].offset // 2))
