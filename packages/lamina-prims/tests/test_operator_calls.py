@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
 
 import lamina_prims as prims
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
 from lamina_prims import MODES, Mode, creating, ops
 from lamina_prims.registry import by_name, composite, method, operator, register, resolve
 

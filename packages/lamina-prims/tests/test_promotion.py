@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lamina_fx import DTYPES, ScalarSpec, TensorSpec, dtype_of
 
 import lamina_prims as prims
+from lamina_fx import DTYPES, ScalarSpec, TensorSpec, dtype_of
 from lamina_prims.promotion import promote, result_dtype
 
 TABLE = json.loads((Path(__file__).parent / "data" / "promotion.json").read_text())
@@ -54,7 +54,9 @@ def test_integers_that_the_table_leaves_open_get_the_smallest_type_that_holds_bo
     assert [str(promote(dtype_of(a), dtype_of(b))) for a, b in names] == ["int32", "int64", "uint64", "uint32"]
 
 
-@pytest.mark.parametrize(("a", "b"), [("uint64", "int64"), ("float8_e5m2", "float32"), ("float8_e4m3fn", "float8_e5m2")])
+@pytest.mark.parametrize(
+    ("a", "b"), [("uint64", "int64"), ("float8_e5m2", "float32"), ("float8_e4m3fn", "float8_e5m2")]
+)
 def test_no_common_type(a: str, b: str) -> None:
     with pytest.raises(RuntimeError, match=f"no common type of ({a} and {b}|{b} and {a}): convert one of them first"):
         promote(dtype_of(a), dtype_of(b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import operators as families
 from .decompose import decompose
-from .modes import MODES, Mode, creating
+from .modes import MODES, Mode, creating, sizing
 from .operator import Operator
 from .promotion import get_default_dtype, promote, result_dtype, set_default_dtype
 from .registry import by_name, composite, method, names, operator, operators, ops, primitive, resolve
@@ -35,4 +35,5 @@ __all__ = [
     "resolve",
     "result_dtype",
     "set_default_dtype",
+    "sizing",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 from lamina_fx import DTYPES, DType, TensorSpec
 
 __all__ = ["array_dtype", "array_namespace", "element_type", "numpy_dtype", "plain_float", "spec_of"]

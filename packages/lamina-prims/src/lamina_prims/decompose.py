@@ -2,7 +2,8 @@
 
 >>> from lamina_fx import Graph, TensorSpec, float32, int64
 >>> graph = Graph()
->>> x, n = graph.placeholder("x", spec=TensorSpec((2, 3), float32)), graph.placeholder("n", spec=TensorSpec((3,), int64))
+>>> x = graph.placeholder("x", spec=TensorSpec((2, 3), float32))
+>>> n = graph.placeholder("n", spec=TensorSpec((3,), int64))
 >>> _ = graph.output(graph.call_function("add", (x, n), spec=TensorSpec((2, 3), float32)))
 >>> [node.target for node in decompose(graph, level="prims").nodes if node.op == "call_function"]
 ['convert_element_type', 'broadcast_in_dim', 'add']
@@ -163,7 +164,9 @@ class _Builder(GraphBuilder):
         specs, nodes = _split(args)
         if kwargs:
             spec = operator.infer(specs, _map(kwargs, _spec_of))
-            node = self.graph.call_function(operator.id, nodes, _map(kwargs, _node_of), spec=spec, effect=operator.effect)
+            node = self.graph.call_function(
+                operator.id, nodes, _map(kwargs, _node_of), spec=spec, effect=operator.effect
+            )
         else:
             spec = operator.infer(specs, {})
             node = self.graph.call_function(operator.id, nodes, None, spec=spec, effect=operator.effect)
@@ -221,4 +224,3 @@ def _remove_dead(graph: Graph) -> None:
     for node in reversed(graph.nodes):
         if not node.users and node.effect is None and node.op in ("call_function", "get_attr"):
             graph.erase_node(node)
-

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from lamina_fx import CPU, Device, Size
+from lamina_fx import same_sizes as surely_same  # never asks a symbolic size; False when not known
 
-__all__ = ["as_shape", "broadcast_shapes", "canonical_dim", "canonical_dims", "common_device", "numel", "same_sizes"]
+__all__ = [
+    "as_shape",
+    "broadcast_shapes",
+    "canonical_dim",
+    "canonical_dims",
+    "common_device",
+    "numel",
+    "same_sizes",
+    "surely_same",
+]
 
 
 def canonical_dim(name: str, dim: Any, ndim: int) -> int:
@@ -41,7 +52,7 @@ def canonical_dims(name: str, dims: Any, ndim: int) -> tuple[int, ...]:
     if type(dims) not in (tuple, list):
         dims = (dims,)
     found = sorted(canonical_dim(name, d, ndim) for d in dims)
-    for a, b in zip(found, found[1:], strict=False):
+    for a, b in itertools.pairwise(found):
         if a == b:
             raise RuntimeError(f"{name}: dim {a} appears multiple times in the list of dims {tuple(dims)}")
     return () if ndim == 0 else tuple(found)
@@ -84,7 +95,7 @@ def broadcast_shapes(name: str, shapes: Sequence[Sequence[Size]]) -> tuple[Size,
         RuntimeError: two sizes differ and neither is 1; names the operator, the shapes and the dimension.
     """
     first = tuple(shapes[0])
-    if all(s is first or tuple(s) == first for s in shapes[1:]):
+    if all(s is first or surely_same(s, first) for s in shapes[1:]):
         return first
     rank = max(map(len, shapes))
     result: list[Size] = [1] * rank

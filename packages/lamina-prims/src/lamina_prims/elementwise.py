@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DType, Spec, TensorSpec, bool_, contiguous_strides
 
 from .arrays import array_namespace, element_type, numpy_dtype
-from .dims import broadcast_shapes, common_device
+from .dims import broadcast_shapes, common_device, surely_same
 from .promotion import get_default_dtype, real_dtype, result_dtype
 from .registry import ops
 from .strides import elementwise_strides
@@ -102,7 +103,9 @@ class Elementwise:
             if hasattr(value, "dtype"):
                 some = True
             elif position < self.tensors or not (
-                type(value) in _KINDS or hasattr(value, "kind") or isinstance(value, (int, float, complex))
+                type(value) in _KINDS
+                or hasattr(value, "kind")
+                or isinstance(value, (int, float, complex))
                 or type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
             ):
                 wanted = "a tensor" if position < self.tensors else "a tensor or a number"
@@ -116,6 +119,7 @@ class Elementwise:
                 )
 
     def __call__(self, *args: Any) -> Spec:
+        """The spec of the result: the meta function."""
         tensors = [a for a in args if type(a) is TensorSpec]
         if len(tensors) != len(args) or self.conditions:
             self.check(args)
@@ -123,10 +127,11 @@ class Elementwise:
         first = tensors[0]
         shape, strides = first.shape, first.strides
         alike = all(
-            t is first or (t.shape == shape and t.strides == strides and t.device == first.device) for t in tensors
+            t is first or (surely_same(t.shape, shape) and surely_same(t.strides, strides) and t.device == first.device)
+            for t in tensors
         )
         if alike:
-            dense = strides == contiguous_strides(shape)
+            dense = surely_same(strides, contiguous_strides(shape))
             return TensorSpec(shape, result, strides if dense else elementwise_strides(shape, tensors), first.device)
         shape = broadcast_shapes(self.name, [t.shape for t in tensors])
         device = common_device(self.name, tensors)
@@ -146,9 +151,7 @@ class Elementwise:
             with np.errstate(all="ignore"):
                 try:
                     value = (
-                        getattr(xp, reference)(*operands)
-                        if isinstance(reference, str)
-                        else reference(xp, *operands)
+                        getattr(xp, reference)(*operands) if isinstance(reference, str) else reference(xp, *operands)
                     )
                 except ValueError:
                     broadcast_shapes(self.name, [np.shape(o) for o in operands])  # raises the error of the rule
@@ -170,7 +173,7 @@ class Elementwise:
                     return False
                 if shape is None:
                     shape = value.shape
-                elif value.shape is not shape and value.shape != shape:
+                elif value.shape is not shape and not surely_same(value.shape, shape):
                     return False
             elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
                 return False
@@ -185,7 +188,7 @@ class Elementwise:
             if hasattr(value, "shape"):
                 if position >= self.conditions and element_type(value) is not compute:
                     value = ops.convert_element_type(value, compute)
-                if value.shape is not shape and tuple(value.shape) != shape:
+                if value.shape is not shape and not surely_same(value.shape, shape):
                     lead = len(shape) - len(value.shape)
                     value = ops.broadcast_in_dim(value, shape, tuple(range(lead, len(shape))))
             elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
@@ -201,5 +204,3 @@ def _as_array(value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:
     if value.dtype == to:
         return value
     return value.astype(to) if value.dtype == rounded or to == rounded else value.astype(rounded).astype(to)
-
-

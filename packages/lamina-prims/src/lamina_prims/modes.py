@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["MODES", "Handler", "Mode", "creating"]
+__all__ = ["MODES", "Handler", "Mode", "creating", "sizing"]
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 """``handler(operator, args, kwargs)`` does the call."""
@@ -40,6 +40,7 @@ class _Modes(threading.local):
     def __init__(self) -> None:
         self.stack: list[Mode] = []
         self.creator: Handler | None = None
+        self.shape_env: Any = None
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mode = self.stack.pop()
@@ -50,7 +51,8 @@ class _Modes(threading.local):
 
 
 MODES = _Modes()
-"""The current thread's stack, and its creator: who handles calls that have no tensor among their arguments."""
+"""The current thread's stack; its creator: who handles calls that have no tensor among their arguments; and the
+``ShapeEnv`` in which results whose size depends on values get symbolic sizes."""
 
 
 @contextmanager
@@ -65,3 +67,13 @@ def creating(handler: Handler | None) -> Iterator[None]:
         yield
     finally:
         MODES.creator = saved
+
+
+@contextmanager
+def sizing(shape_env: Any) -> Iterator[None]:
+    """While the block runs, ``nonzero`` and its like infer sizes made by ``shape_env.create_unbacked``."""
+    saved, MODES.shape_env = MODES.shape_env, shape_env
+    try:
+        yield
+    finally:
+        MODES.shape_env = saved

@@ -130,6 +130,7 @@ class Operator:
     # -- use -----------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do the call: see the module's documentation for who does it."""
         if self.variadic is not None:
             args = self.schema.gather(args, self.variadic)
         if MODES.stack:

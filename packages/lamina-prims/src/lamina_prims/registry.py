@@ -166,8 +166,6 @@ def composite(
     """Declare a composite: the function's body, written with other operators, is its decomposition."""
 
     def declare(function: Callable[..., Any]) -> Operator:
-        return register(
-            Operator(id or function.__name__, function, primitive=False, names=tuple(names), **facets)
-        )
+        return register(Operator(id or function.__name__, function, primitive=False, names=tuple(names), **facets))
 
     return declare

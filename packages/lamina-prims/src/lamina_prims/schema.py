@@ -70,9 +70,7 @@ class Schema:
 
     def gather(self, args: tuple[Any, ...], variadic: str) -> tuple[Any, ...]:
         """Collect separate arguments, ``view(x, 2, 3)``, into one: ``view(x, (2, 3))``."""
-        for position, parameter in enumerate(self.parameters):
-            if parameter.name == variadic:
-                break
+        position = next(k for k, p in enumerate(self.parameters) if p.name == variadic)
         if len(args) > position and not isinstance(args[position], (tuple, list)) and args[position] is not None:
             return (*args[:position], tuple(args[position:]))
         return args

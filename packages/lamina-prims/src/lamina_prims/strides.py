@@ -6,8 +6,12 @@ All of it is integer arithmetic on sizes and strides, which may be symbolic.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lamina_fx import Size, TensorSpec, contiguous_strides
+from lamina_fx.symbolic import divides, exact_quotient
+
+from .dims import surely_same
 
 __all__ = ["dense_strides", "elementwise_strides", "view_strides"]
 
@@ -17,9 +21,7 @@ def _is(size: Size, value: int) -> bool:
     return type(size) is int and size == value
 
 
-def view_strides(
-    shape: Sequence[Size], strides: Sequence[Size], new_shape: Sequence[Size]
-) -> tuple[Size, ...] | None:
+def view_strides(shape: Sequence[Size], strides: Sequence[Size], new_shape: Sequence[Size]) -> tuple[Size, ...] | None:
     """Strides with which the same memory shows ``new_shape``; None when that needs a copy.
 
     >>> view_strides((2, 3, 4), (12, 4, 1), (6, 4))
@@ -29,17 +31,39 @@ def view_strides(
     """
     if any(_is(s, 0) for s in shape):
         return contiguous_strides(new_shape)
+    head, tail = _shared_ends(shape, new_shape)
+    stop, new_stop = len(shape) - tail, len(new_shape) - tail
+    outer = strides[stop] * shape[stop] if tail else 1
+    middle = _split_middle(shape[head:stop], strides[head:stop], new_shape[head:new_stop], outer)
+    return None if middle is None else (*strides[:head], *middle, *strides[stop:])
+
+
+def _shared_ends(shape: Sequence[Size], new_shape: Sequence[Size]) -> tuple[int, int]:
+    """How many dimensions at the front, and at the back, stay as they are: symbolic sizes there need no arithmetic."""
+    most = min(len(shape), len(new_shape))
+    head = 0
+    while head < most and surely_same((shape[head],), (new_shape[head],)):
+        head += 1
+    tail = 0
+    while tail < most - head and surely_same((shape[-1 - tail],), (new_shape[-1 - tail],)):
+        tail += 1
+    return head, tail
+
+
+def _split_middle(
+    shape: Sequence[Size], strides: Sequence[Size], new_shape: Sequence[Size], step: Size
+) -> list[Size] | None:
+    """Strides of the dimensions that change; ``step`` is the stride for dimensions of size 1 at the end."""
     old = [(size, stride) for size, stride in zip(shape, strides, strict=True) if not _is(size, 1)]
     result: list[Size] = [1] * len(new_shape)
     j = len(new_shape) - 1
-    step: Size = 1
     for size, stride in _chunks(old):
         left: Size = size
         step = stride
         while j >= 0 and not _is(left, 1):
             want = new_shape[j]
             result[j] = step
-            if want is left or want == left:
+            if surely_same((want,), (left,)):
                 left = 1
                 step = step * want
             elif _is(want, 1):
@@ -55,7 +79,7 @@ def view_strides(
     while j >= 0:
         result[j] = step
         j -= 1
-    return tuple(result)
+    return result
 
 
 def _chunks(dims: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
@@ -64,7 +88,8 @@ def _chunks(dims: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
     for size, stride in reversed(dims):
         if merged:
             inner_size, inner_stride = merged[-1]
-            if stride == inner_size * inner_stride:
+            dense = inner_size * inner_stride
+            if surely_same((stride,), (dense,)) or stride == dense:
                 merged[-1] = (inner_size * size, inner_stride)
                 continue
         merged.append((size, stride))
@@ -73,7 +98,7 @@ def _chunks(dims: list[tuple[Size, Size]]) -> list[tuple[Size, Size]]:
 
 def dense_strides(spec: TensorSpec) -> tuple[Size, ...] | None:
     """Strides that keep ``spec``'s order of dimensions and are dense; None when that is row-major."""
-    if spec.strides == contiguous_strides(spec.shape):
+    if surely_same(spec.strides, contiguous_strides(spec.shape)):
         return None
     return elementwise_strides(spec.shape, (spec,))
 
@@ -85,7 +110,7 @@ def elementwise_strides(shape: tuple[Size, ...], tensors: Sequence[TensorSpec]) 
     the order in which NumPy allocates, so that the reference and the rule give the same strides.
     """
     ndim = len(shape)
-    if ndim < 2 or all(t.strides == contiguous_strides(t.shape) for t in tensors):
+    if ndim < 2 or all(surely_same(t.strides, contiguous_strides(t.shape)) for t in tensors):
         return None
     table = [(0,) * (ndim - t.ndim) + _effective(t) for t in tensors if t.ndim]
     order = [ndim - 1]
@@ -120,8 +145,25 @@ def _swap(table: Sequence[tuple[Size, ...]], outer: int, inner: int) -> bool | N
         a, b = strides[outer], strides[inner]
         if _is(a, 0) or _is(b, 0):
             continue
-        if b is a or b <= a:
+        if b is a or _at_most(b, a):
             verdict = False
         elif verdict is None:
             verdict = True
     return verdict
+
+
+def _at_most(inner: Size, outer: Size) -> bool:
+    """Is the stride ``inner`` at most ``outer``. A multiple is larger: where the factor is 0 or 1, no matter."""
+    if type(inner) is int and type(outer) is int:
+        return inner <= outer
+    if _is_multiple(outer, inner):
+        return True
+    return not _is_multiple(inner, outer) and inner <= outer
+
+
+def _is_multiple(a: Any, b: Any) -> bool:
+    if type(a) is int:
+        return False
+    if type(b) is int:
+        return divides(a.expr, b)
+    return exact_quotient(a.expr, b.expr) is not None

@@ -48,7 +48,8 @@ def _areas(y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 
 
 @composite(
-    names=("trapezoid", "trapz"), samples=calls(call(tensor(2, 5)), call(tensor(2, 5), tensor(5)), call(tensor(3, 2), dim=0, dx=0.5))
+    names=("trapezoid", "trapz"),
+    samples=calls(call(tensor(2, 5)), call(tensor(2, 5), tensor(5)), call(tensor(3, 2), dim=0, dx=0.5)),
 )
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral of ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
@@ -66,9 +67,14 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0,
 @composite(
     names=both("nan_to_num"),
     in_place=True,
-    samples=calls(call(tensor(12, kind="special"), gradient=False), call(tensor(12, kind="special"), 1.0, 9.0, -9.0, gradient=False)),
+    samples=calls(
+        call(tensor(12, kind="special"), gradient=False),
+        call(tensor(12, kind="special"), 1.0, 9.0, -9.0, gradient=False),
+    ),
 )
-def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """nan replaced by ``nan`` (0), infinities by the largest and smallest numbers of the dtype unless given."""
     dtype = element_type(input)
     if dtype.kind != "float":
@@ -118,7 +124,11 @@ def _as_real_meta(input: Any) -> TensorSpec:
 def _as_real(input: Any) -> Any:
     spec = _as_real_meta(spec_of(input))
     xp, to = array_namespace(input), numpy_dtype(spec.dtype)
-    flat = input.reshape(1).view(to) if not input.ndim else xp.lib.stride_tricks.as_strided(input.real, (*input.shape, 2), (*input.strides, to.itemsize))
+    flat = (
+        input.reshape(1).view(to)
+        if not input.ndim
+        else xp.lib.stride_tricks.as_strided(input.real, (*input.shape, 2), (*input.strides, to.itemsize))
+    )
     return flat.reshape(2) if not input.ndim else flat
 
 
@@ -198,7 +208,11 @@ def _(base, value):
 
 @composite(
     names=("tensordot",),
-    samples=calls(call(tensor(2, 3, 4), tensor(3, 4, 5)), call(tensor(2, 3), tensor(3, 2), ([1], [0])), call(tensor(2, 3), tensor(3, 2), 1)),
+    samples=calls(
+        call(tensor(2, 3, 4), tensor(3, 4, 5)),
+        call(tensor(2, 3), tensor(3, 2), ([1], [0])),
+        call(tensor(2, 3), tensor(3, 2), 1),
+    ),
 )
 def tensordot(a: Tensor, b: Tensor, dims: int | Shape = 2) -> Tensor:
     """Products summed over the last ``dims`` dimensions of a and the first of b, or over a pair of lists of them."""
@@ -219,7 +233,9 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return ops.dot(ops.conj_physical(input) if element_type(input).kind == "complex" else input, other)
 
 
-@composite(names=("chain_matmul",), variadic="matrices", samples=calls(call([tensor(2, 3), tensor(3, 4), tensor(4, 2)])))
+@composite(
+    names=("chain_matmul",), variadic="matrices", samples=calls(call([tensor(2, 3), tensor(3, 4), tensor(4, 2)]))
+)
 def chain_matmul(matrices: Sequence[Tensor]) -> Tensor:
     """The product of several matrices, from the left."""
     value = matrices[0]
@@ -228,7 +244,10 @@ def chain_matmul(matrices: Sequence[Tensor]) -> Tensor:
     return value
 
 
-@composite(names=both("isin"), samples=calls(call(tensor(2, 3, dtype="int64", low=0, high=5), tensor(3, dtype="int64", low=0, high=5))))
+@composite(
+    names=both("isin"),
+    samples=calls(call(tensor(2, 3, dtype="int64", low=0, high=5), tensor(3, dtype="int64", low=0, high=5))),
+)
 def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Is each element among ``test_elements``."""
     found = ops.any(ops.eq(ops.unsqueeze(elements, -1), ops.reshape(test_elements, (-1,))), -1)
@@ -239,7 +258,9 @@ def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of the elements as rows, falling unless ``increasing``."""
     count = x.shape[0] if N is None else N
-    powers = ops.iota(count, device=x.device) if increasing else ops.iota(count, start=count - 1, step=-1, device=x.device)
+    powers = (
+        ops.iota(count, device=x.device) if increasing else ops.iota(count, start=count - 1, step=-1, device=x.device)
+    )
     return ops.pow(ops.unsqueeze(x, -1), powers)
 
 
@@ -262,9 +283,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return ops.clamp(ops.div(ops.div(value, ops.unsqueeze(deviation, 1)), deviation), -1, 1)
 
 
-@composite(
-    names=("unravel_index",), samples=calls(call(tensor(3, dtype="int64", low=0, high=6), (2, 3)))
-)
+@composite(names=("unravel_index",), samples=calls(call(tensor(3, dtype="int64", low=0, high=6), (2, 3))))
 def unravel_index(indices: Tensor, shape: Shape) -> tuple[Tensor, ...]:
     """Positions in the flat tensor as one index for each dimension of ``shape``."""
     places = []
@@ -296,4 +315,3 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return ops.full((0, r), 0, dtype=element_type(input), device=input.device)
     columns = [ops.cat([ops.slice(input, 0, row[k], row[k] + 1) for row in rows]) for k in range(r)]
     return ops.stack(columns, 1)
-

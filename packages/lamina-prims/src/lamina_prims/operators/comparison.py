@@ -195,7 +195,9 @@ def isfinite(input: Tensor) -> Tensor:
 @primitive(
     names=both("signbit"),
     meta=Elementwise("signbit", "bool", "bool int float", exact=True, tensors=1),
-    reference=lambda xp, x: xp.signbit(x) if x.dtype.kind not in "biu" else x < 0 if x.dtype.kind == "i" else xp.zeros(x.shape, bool),
+    reference=lambda xp, x: (
+        xp.signbit(x) if x.dtype.kind not in "biu" else x < 0 if x.dtype.kind == "i" else xp.zeros(x.shape, bool)
+    ),
     samples=unary(),
 )
 def signbit(input: Tensor) -> Tensor:
@@ -212,9 +214,7 @@ def _():
     names=both("isclose"),
     samples=calls(call(tensor(2, 3), tensor(3), rtol=0.5), call(tensor(3, dtype="int64"), tensor(3, dtype="int64"))),
 )
-def isclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Tensor:
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Is abs(input - other) <= atol + rtol * abs(other); infinities must be equal."""
     same = ops.eq(input, other)
     if element_type(input).kind in ("bool",):
@@ -233,5 +233,3 @@ def all_equal(input: Tensor, other: Tensor) -> Tensor:
     if not same_sizes(input.shape, other.shape):
         return ops.full((), False, dtype=bool_)
     return ops.all(ops.eq(input, other))
-
-

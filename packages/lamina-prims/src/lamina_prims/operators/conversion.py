@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import CPU, Device, DType, TensorSpec, dtype_of
 
 from ..arrays import array_namespace, element_type, numpy_dtype, spec_of
@@ -81,8 +82,11 @@ def _put(input: Any, device: Any) -> Any:
     return input if isinstance(input, np.ndarray) else array_namespace(input).asnumpy(input)
 
 
-@primitive(meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), _device(device)), reference=_put,
-    samples=calls(call(tensor(2, 3), CPU)))
+@primitive(
+    meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), _device(device)),
+    reference=_put,
+    samples=calls(call(tensor(2, 3), CPU)),
+)
 def device_put(input: Tensor, device: Device) -> Tensor:
     """A copy of ``input`` on ``device``."""
     ...
@@ -93,7 +97,11 @@ def _(ct, input_spec):
     return (device_put(ct, input_spec.device),)
 
 
-@composite(id="to.device", names=("Tensor.to",), samples=calls(call(tensor(2, 3), "cpu"), call(tensor(2, 3), None, dtype_of("float64"))))
+@composite(
+    id="to.device",
+    names=("Tensor.to",),
+    samples=calls(call(tensor(2, 3), "cpu"), call(tensor(2, 3), None, dtype_of("float64"))),
+)
 def to_device(
     input: Tensor,
     device: Device | None = None,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import CPU, Device, DType, TensorSpec, float64, int64
 
 from ..arrays import array_dtype, element_type, numpy_dtype
@@ -109,9 +110,7 @@ def _(size, *, dtype=None, device=None):
 
 
 @composite(names=("empty_strided",), tags=frozenset({"nondeterministic"}))
-def empty_strided(
-    size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device | None = None
-) -> Tensor:
+def empty_strided(size: Shape, stride: Shape, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """Unwritten memory with these strides."""
     extent = 1
     for n, s in zip(size, stride, strict=True):
@@ -147,9 +146,7 @@ _like("empty", empty, "Unwritten memory")
 
 
 @composite(names=("full_like",), samples=calls(call(tensor(2, 3), 2), call(tensor(2, 3), 2, dtype=int64)))
-def full_like(
-    input: Tensor, fill_value: Scalar, *, dtype: DType | None = None, device: Device | None = None
-) -> Tensor:
+def full_like(input: Tensor, fill_value: Scalar, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
     """All elements ``fill_value``, with the shape of ``input``, its dtype and device unless given."""
     return ops.full(tuple(input.shape), fill_value, dtype=dtype or element_type(input), device=_on(input, device))
 

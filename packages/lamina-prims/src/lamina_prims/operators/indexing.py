@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import TensorSpec, bool_, int32, int64
 
 from ..arrays import array_namespace, element_type
-from ..dims import broadcast_shapes, canonical_dim, numel
+from ..dims import broadcast_shapes, canonical_dim, numel, surely_same
+from ..modes import MODES
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Size, Tensor
@@ -32,7 +34,8 @@ def check_gather(name: str, input: Any, dim: int, index: Any) -> int:
     dim = canonical_dim(name, dim, ndim)
     if len(index.shape) != ndim:
         raise RuntimeError(
-            f"{name}: index must have the same number of dimensions as input: {list(index.shape)} and {list(input.shape)}"
+            f"{name}: index must have the same number of dimensions as input: {list(index.shape)} "
+            f"and {list(input.shape)}"
         )
     for d in range(ndim):
         if d != dim and index.shape[d] is not input.shape[d] and index.shape[d] > input.shape[d]:
@@ -157,7 +160,7 @@ def _index(input: Any, indices: Any) -> Any:
     samples=calls(
         call(tensor(4, 3), [tensor(2, dtype="int64", low=0, high=4)]),
         call(tensor(4, 3), [None, tensor(2, 2, dtype="int64", low=-3, high=3)]),
-        call(tensor(4, 3, 5), [tensor(2, dtype="int64", low=0, high=4), None, tensor(3, 1, dtype="int64", low=0, high=5)]),
+        call(tensor(4, 3, 5), [np.array([3, 1]), None, tensor(3, 1, dtype="int64", low=0, high=5)]),
         call(tensor(4, 3, 5), [tensor(2, dtype="int64", low=0, high=4), tensor(dtype="int64", low=0, high=3)]),
     ),
     errors=[
@@ -183,14 +186,14 @@ def strict_indices(input: Any, indices: Any) -> Any:
     shape = broadcast_shapes("index", [i.shape for i in given])
     changed = type(indices) is not tuple
     result: list[Any] = []
-    for d, i in enumerate(indices):
+    for i in indices:
         if i is None:
             result.append(None)
             continue
         wide = i
         if element_type(wide) is not int64:
             wide = ops.convert_element_type(wide, int64)
-        if tuple(wide.shape) != shape:
+        if not surely_same(wide.shape, shape):
             wide = ops.broadcast_in_dim(wide, shape, tuple(range(len(shape) - len(wide.shape), len(shape))))
         changed = changed or wide is not i
         result.append(wide)
@@ -215,26 +218,20 @@ def _(input, indices):
 # -- nonzero ---------------------------------------------------------------------------------------------
 
 
-class Unbacked:
-    """Who makes the size of a result that depends on values. A tracer sets ``create``; unset, it is an error."""
-
-    create: Any = None
-
-
 def unbacked_size(name: str, upper: Any) -> Any:
-    """A new symbolic size in [0, upper].
+    """A new symbolic size in [0, upper], made by the active ``sizing`` or the env of ``upper``.
 
     Raises:
-        RuntimeError: no tracer with symbolic sizes is active.
+        RuntimeError: there is neither.
     """
-    if Unbacked.create is None:
+    env = MODES.shape_env if MODES.shape_env is not None else getattr(upper, "env", None)
+    if env is None:
         raise RuntimeError(f"{name}: the size of the result depends on values, which are not known here")
-    return Unbacked.create(0, upper)
+    return env.create_unbacked(0, upper if type(upper) is int else None, name)
 
 
 def _nonzero_meta(input: Any) -> TensorSpec:
-    count = unbacked_size("nonzero", numel(input.shape))
-    return TensorSpec((count, len(input.shape)), int64, None, input.device)
+    return TensorSpec((unbacked_size("nonzero", numel(input.shape)), len(input.shape)), int64, None, input.device)
 
 
 @primitive(
@@ -280,7 +277,10 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @composite(
     names=both("index_select"),
-    samples=calls(call(tensor(4, 3), 0, tensor(2, dtype="int64", low=0, high=4)), call(tensor(2, 3), -1, tensor(4, dtype="int32", low=0, high=3))),
+    samples=calls(
+        call(tensor(4, 3), 0, tensor(2, dtype="int64", low=0, high=4)),
+        call(tensor(2, 3), -1, tensor(4, dtype="int32", low=0, high=3)),
+    ),
     errors=[error(IndexError, "out of bounds", tensor(2, 3), 0, tensor(1, dtype="int64", low=5, high=6))],
 )
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -318,5 +318,3 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     wide = (*common[:place], input.shape[place], *common[place + 1 :])
     places = (*common[:place], indices.shape[place], *common[place + 1 :])
     return ops.gather(ops.broadcast_to(input, wide), place, ops.broadcast_to(indices, places))
-
-

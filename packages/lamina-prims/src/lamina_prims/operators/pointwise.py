@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from lamina_fx import complex128, float64
-
 from ..arrays import element_type
 from ..elementwise import Elementwise
 from ..registry import both, composite, ops, primitive
-from ..samples import binary, call, calls, error, tensor, without_gradient
+from ..samples import binary, call, calls, error, tensor
 from ..types import Scalar, Tensor
 
-__all__ = [
-    "add", "atan2", "copysign", "div", "floor_divide", "fmod", "mul", "nextafter", "pow_", "remainder", "sub",
-    "trunc_divide",
-]  # fmt: skip
+__all__ = ["add", "div", "floor_divide", "fmod", "mul", "remainder", "sub", "trunc_divide"]  # fmt: skip
 
 _MISMATCH = error(RuntimeError, r"do not broadcast", tensor(2, 3), tensor(2, 4))
 _KIND = error(TypeError, "a tensor or a number", tensor(2), "a")
@@ -205,9 +199,7 @@ def _():
     return None, None
 
 
-@composite(
-    names=("Tensor.__rfloordiv__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0, gradient=False))
-)
+@composite(names=("Tensor.__rfloordiv__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0, gradient=False)))
 def rfloor_divide(input: Tensor, other: Tensor | Scalar) -> Tensor:
     """other // input."""
     return ops.floor_divide(other, input)
@@ -269,132 +261,3 @@ def fmod(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 def _(ct, input, other, needs):
     by = ops.neg(ops.mul(ct, ops.trunc_divide(input, other))) if needs[1] else None
     return ct if needs[0] else None, by
-
-
-# -- powers ----------------------------------------------------------------------------------------------
-
-
-def _power(xp: Any, a: Any, b: Any) -> Any:
-    if a.dtype.kind not in "iu" or b.dtype.kind == "u" or not (b < 0).any():
-        return xp.power(a, b)
-    odd = xp.where(b % 2 == 0, 1, a)
-    return xp.where(b >= 0, xp.power(a, xp.maximum(b, 0)), xp.where((a == 1) | (a == -1), odd, 0)).astype(a.dtype)
-
-
-class _PowRule(Elementwise):
-    """Integers to a negative Python integer have no integer result."""
-
-    def check(self, args: tuple[Any, ...]) -> None:
-        super().check(args)
-        base, exponent = args
-        if type(exponent) is int and exponent < 0 and hasattr(base, "dtype") and element_type(base).kind != "float":
-            if element_type(base).kind != "complex":
-                raise RuntimeError("pow: Integers to negative integer powers are not allowed.")
-
-
-@primitive(
-    id="pow",
-    names=("pow", "Tensor.pow", "Tensor.__pow__"),
-    meta=_PowRule("pow", allowed="int float complex"),
-    reference=_power,
-    samples=binary(low=0.5, high=3.0, scalars=(2, 0.5, 3.0)),
-    errors=[_MISMATCH, error(RuntimeError, "negative integer powers", tensor(2, dtype="int64"), -1)],
-)
-def pow_(input: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
-    """input ** exponent, elementwise. Integer tensors to negative exponents give 0 (1 and -1 keep their meaning)."""
-    ...
-
-
-@pow_.vjp
-def _(ct, out, input, exponent, needs):
-    base = power = None
-    if needs[0]:
-        if type(exponent) in (int, float):
-            slope = 0.0 if exponent == 0 else ops.mul(ops.pow(input, exponent - 1), exponent)
-            base = ops.mul(ct, slope)
-        else:
-            slope = ops.mul(ops.pow(input, ops.sub(exponent, 1)), exponent)
-            base = ops.mul(ct, conjugate(ops.where(ops.eq(exponent, 0), 0.0, slope)))
-    if needs[1]:
-        logarithm = ops.log(input) if hasattr(input, "dtype") else float(np.log(input)) if input > 0 else 0.0
-        slope = ops.mul(out, logarithm)
-        if hasattr(input, "dtype"):
-            zero = ops.logical_and(ops.eq(input, 0), ops.ge(exponent, 0))
-            slope = ops.where(zero, 0.0, slope)
-        power = ops.mul(ct, conjugate(slope))
-    return base, power
-
-
-@composite(names=("Tensor.__rpow__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0)))
-def rpow(input: Tensor, other: Tensor | Scalar) -> Tensor:
-    """other ** input."""
-    return ops.pow(other, input)
-
-
-@composite(
-    names=both("float_power"), in_place=True, samples=calls(call(tensor(2, 3, low=0.5), 2), call(tensor(3, dtype="int64"), 3))
-)
-def float_power(input: Tensor | Scalar, exponent: Tensor | Scalar) -> Tensor:
-    """input ** exponent in float64 (complex128 for complex operands)."""
-    def wide(x: Any) -> Any:
-        if not hasattr(x, "dtype"):
-            return x if type(x) is complex else float(x)
-        return ops.convert_element_type(x, complex128 if element_type(x).kind == "complex" else float64)
-
-    return ops.pow(wide(input), wide(exponent))
-
-
-# -- others ----------------------------------------------------------------------------------------------
-
-
-@primitive(
-    names=both("atan2", "arctan2"),
-    meta=Elementwise("atan2", "float", "bool int float"),
-    reference="arctan2",
-    samples=binary(low=0.5),
-    errors=[_MISMATCH],
-)
-def atan2(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    """The angle of the point (other, input), in (-pi, pi]."""
-    ...
-
-
-@atan2.vjp
-def _(ct, input, other, needs):
-    square = [x * x if isinstance(x, (int, float)) else ops.mul(x, x) for x in (input, other)]
-    scale = ops.div(ct, ops.add(*square))
-    return ops.mul(scale, other) if needs[0] else None, ops.neg(ops.mul(scale, input)) if needs[1] else None
-
-
-@primitive(
-    names=both("copysign"),
-    meta=Elementwise("copysign", "float", "bool int float", exact=True),
-    reference="copysign",
-    samples=binary(low=0.5),
-    errors=[_MISMATCH],
-)
-def copysign(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    """The magnitude of ``input`` with the sign of ``other`` (-0.0 and nan have signs)."""
-    ...
-
-
-@copysign.vjp
-def _(ct, out, input):
-    return ops.where(ops.eq(input, 0), 0.0, ops.mul(ct, ops.div(out, input))), None
-
-
-@primitive(
-    names=both("nextafter"),
-    meta=Elementwise("nextafter", allowed="float", exact=True),
-    reference="nextafter",
-    samples=without_gradient(binary(dtypes=("float32", "float64"), mixed=(), scalars=())),
-    errors=[_MISMATCH],
-)
-def nextafter(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    """The next number of the dtype after ``input`` towards ``other``."""
-    ...
-
-
-@nextafter.vjp
-def _():
-    return None, None

@@ -37,16 +37,16 @@ def _checked(lhs: Any, rhs: Any, contract: Any, batch: Any) -> tuple[list[int], 
     return left, [d for d in range(len(rhs.shape)) if d not in rc and d not in rb]
 
 
-_NO_BATCH = ((), ())
+NO_BATCH = ((), ())
 
 
-def _dot_meta(lhs: Any, rhs: Any, contract: Any, batch: Any = _NO_BATCH) -> TensorSpec:
+def _dot_meta(lhs: Any, rhs: Any, contract: Any, batch: Any = NO_BATCH) -> TensorSpec:
     left, right = _checked(lhs, rhs, contract, batch)
     shape = [lhs.shape[d] for d in (*batch[0], *left)] + [rhs.shape[d] for d in right]
     return TensorSpec(shape, lhs.dtype, None, common_device("dot_general", (lhs, rhs)))
 
 
-def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = _NO_BATCH) -> Any:
+def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = NO_BATCH) -> Any:
     left, right = _checked(lhs, rhs, contract, batch)
     xp = array_namespace(lhs, rhs)
     dtype = lhs.dtype
@@ -67,7 +67,8 @@ def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = _NO_BATCH) -> Any:
     meta=_dot_meta,
     reference=_dot,
     samples=calls(
-        call(tensor(2, 3), tensor(3, 4), ((1,), (0,))), call(tensor(5, 2, 3), tensor(5, 4, 3), ((2,), (2,)), ((0,), (0,))),
+        call(tensor(2, 3), tensor(3, 4), ((1,), (0,))),
+        call(tensor(5, 2, 3), tensor(5, 4, 3), ((2,), (2,)), ((0,), (0,))),
         call(tensor(2, 3, 4), tensor(4, 3, 2), ((1, 2), (1, 0))), call(tensor(3), tensor(3), ((0,), (0,))),
         call(tensor(2, 3, dtype="int64", low=-3, high=3), tensor(3, 2, dtype="int64", low=-3, high=3), ((1,), (0,))),
         call(tensor(2, 3, dtype="bfloat16"), tensor(3, 4, dtype="bfloat16"), ((1,), (0,)), gradient=False),
@@ -78,7 +79,7 @@ def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = _NO_BATCH) -> Any:
     ],
     cost=100,
 )  # fmt: skip
-def dot_general(lhs: Tensor, rhs: Tensor, contract: Shape, batch: Shape = _NO_BATCH) -> Tensor:
+def dot_general(lhs: Tensor, rhs: Tensor, contract: Shape, batch: Shape = NO_BATCH) -> Tensor:
     """Multiply and sum over paired dimensions.
 
     ``contract`` and ``batch`` are pairs (dims of lhs, dims of rhs). The result's dimensions are the batch
@@ -116,7 +117,7 @@ def _back(dims: tuple[int, ...]) -> tuple[int, ...]:
 def _(lhs, rhs, contract, batch=None):
     if type(contract) is tuple and type(batch) is tuple and all(type(side) is tuple for side in (*contract, *batch)):
         return NotImplemented
-    pairs = [tuple(tuple(side) for side in pair) for pair in (contract, batch or _NO_BATCH)]
+    pairs = [tuple(tuple(side) for side in pair) for pair in (contract, batch or NO_BATCH)]
     return dot_general(lhs, rhs, *pairs)
 
 
@@ -179,8 +180,10 @@ def _matmul_meta(input: Any, other: Any) -> TensorSpec:
     meta=_matmul_meta,
     reference=_matmul,
     samples=calls(
-        call(tensor(2, 3), tensor(3, 4)), call(tensor(3), tensor(3)), call(tensor(2, 3), tensor(3)), call(tensor(3), tensor(3, 2)),
-        call(tensor(5, 2, 3), tensor(3, 4)), call(tensor(5, 2, 3), tensor(5, 3, 4)), call(tensor(5, 1, 2, 3), tensor(4, 3, 2)),
+        call(tensor(2, 3), tensor(3, 4)), call(tensor(3), tensor(3)), call(tensor(2, 3), tensor(3)),
+        call(tensor(3), tensor(3, 2)),
+        call(tensor(5, 2, 3), tensor(3, 4)), call(tensor(5, 2, 3), tensor(5, 3, 4)),
+        call(tensor(5, 1, 2, 3), tensor(4, 3, 2)),
         call(tensor(3), tensor(5, 3, 4)), call(tensor(5, 2, 3), tensor(3)), call(tensor(0, 3), tensor(3, 4)),
         call(tensor(2, 3), tensor(5, 3, 4)), call(tensor(2, 3, kind="transposed"), tensor(3, 2)),
     ),
@@ -198,9 +201,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     na, nb = len(input.shape), len(other.shape)
     inner = 0 if nb == 1 else nb - 2
     if nb <= 2:
-        return dot_general(input, other, ((na - 1,), (inner,)), _NO_BATCH)
+        return dot_general(input, other, ((na - 1,), (inner,)), NO_BATCH)
     if na == 1:
-        value = dot_general(other, input, ((inner,), (0,)), _NO_BATCH)
+        value = dot_general(other, input, ((inner,), (0,)), NO_BATCH)
         return value
     shape = broadcast_shapes("matmul", [input.shape[:-2], other.shape[:-2]])
     input, other = _wide(input, shape), _wide(other, shape)
@@ -227,12 +230,12 @@ def _(ct, input, other, needs):
     if nb == 1:  # (..., n, k) @ (k): ct is (..., n)
         a = ops.mul(ops.unsqueeze(ct, -1), right) if needs[0] else None
         free = tuple(range(na - 1))
-        b = dot_general(left, ct, (free, free), _NO_BATCH) if needs[1] else None
+        b = dot_general(left, ct, (free, free), NO_BATCH) if needs[1] else None
         return a, b
     if na == 1:  # (k) @ (..., k, m): ct is (..., m)
         if needs[0]:
             free = (*range(nb - 2), nb - 1)
-            a = dot_general(right, ct, (free, tuple(range(nb - 1))), _NO_BATCH)
+            a = dot_general(right, ct, (free, tuple(range(nb - 1))), NO_BATCH)
         b = ops.mul(ops.unsqueeze(ct, -2), ops.unsqueeze(left, -1)) if needs[1] else None
         return a, b
     if needs[0]:
@@ -240,7 +243,7 @@ def _(ct, input, other, needs):
     if needs[1]:
         if nb == 2:  # sum over the batch inside the product
             free = tuple(range(na - 1))
-            b = dot_general(left, ct, (free, free), _NO_BATCH)
+            b = dot_general(left, ct, (free, free), NO_BATCH)
         else:
             b = matmul(ops.mT(left), ct)
     return a, b

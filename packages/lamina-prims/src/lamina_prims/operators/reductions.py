@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DType, TensorSpec, bool_, int64, uint8
 
 from ..arrays import array_dtype, array_namespace, element_type, numpy_dtype, plain_float
-from ..dims import canonical_dim, canonical_dims, numel
+from ..dims import canonical_dims
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, reduction, tensor
 from ..types import Shape, Size, Tensor
 
-__all__ = ["all_", "amax", "amin", "any_", "argmax", "argmin", "keep_dims", "prod", "reduced_shape", "sum_"]
+__all__ = ["all_", "amax", "amin", "any_", "keep_dims", "prod", "reduced_shape", "sum_"]
 
 Dims = Any
 
@@ -77,7 +78,9 @@ def _reference(name: str, numpy_name: str, result: Callable[[DType], DType], nee
     return run
 
 
-def _facets(name: str, numpy_name: str, result: Callable[[DType], DType], needs_elements: bool = False) -> dict[str, Any]:
+def _facets(
+    name: str, numpy_name: str, result: Callable[[DType], DType], needs_elements: bool = False
+) -> dict[str, Any]:
     return {
         "meta": _meta(name, result, needs_elements),
         "reference": _reference(name, numpy_name, result, needs_elements),
@@ -108,9 +111,7 @@ def _strict(op: Any, input: Any, dim: Dims, keepdim: bool, dtype: DType) -> Any:
     **_facets("sum", "sum", _summed),
     samples=reduction(),
 )
-def sum_(
-    input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
-) -> Tensor:
+def sum_(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum over ``dim`` (all dimensions when None). Integers and bools are summed in int64."""
     ...
 
@@ -128,9 +129,7 @@ def _(input, dim=None, keepdim=False, *, dtype=None):
 
 
 @primitive(names=both("prod"), **_facets("prod", "prod", _summed), samples=reduction())
-def prod(
-    input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
-) -> Tensor:
+def prod(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The product over ``dim`` (all dimensions when None). Integers and bools are multiplied in int64."""
     ...
 
@@ -203,7 +202,10 @@ def _(input, dim=None, keepdim=False):
 
 
 @primitive(
-    id="any", names=both("any"), **_facets("any", "any", _truth), samples=reduction(dtypes=("bool", "float32", "int64", "uint8"))
+    id="any",
+    names=both("any"),
+    **_facets("any", "any", _truth),
+    samples=reduction(dtypes=("bool", "float32", "int64", "uint8")),
 )
 def any_(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -> Tensor:
     """Is some element over ``dim`` not 0. Bools (uint8 of uint8)."""
@@ -211,7 +213,10 @@ def any_(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -
 
 
 @primitive(
-    id="all", names=both("all"), **_facets("all", "all", _truth), samples=reduction(dtypes=("bool", "float32", "int64", "uint8"))
+    id="all",
+    names=both("all"),
+    **_facets("all", "all", _truth),
+    samples=reduction(dtypes=("bool", "float32", "int64", "uint8")),
 )
 def all_(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -> Tensor:
     """Is no element over ``dim`` 0. Bools (uint8 of uint8)."""
@@ -235,119 +240,6 @@ def _(input, dim=None, keepdim=False):
 @all_.normalize
 def _(input, dim=None, keepdim=False):
     return _strict_truth(ops.all, input, dim, keepdim)
-
-
-# -- positions -------------------------------------------------------------------------------------------
-
-
-def _place(name: str) -> dict[str, Any]:
-    def meta(input: Any, dim: int | None = None, keepdim: bool = False) -> TensorSpec:
-        ndim = len(input.shape)
-        dims = tuple(range(ndim)) if dim is None else (canonical_dim(name, dim, ndim),) if ndim else ()
-        if any(type(input.shape[d]) is int and input.shape[d] == 0 for d in dims):
-            raise IndexError(f"{name}: expected the reduced dimensions of {list(input.shape)} to have non-zero size")
-        return TensorSpec(reduced_shape(input.shape, dims, keepdim), int64, None, input.device)
-
-    def run(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        xp = array_namespace(input)
-        shape = meta(TensorSpec(input.shape, array_dtype(input.dtype)), dim, keepdim).shape
-        wide = plain_float(input)
-        flat = wide.reshape(-1) if dim is None or not input.ndim else wide
-        axis = 0 if dim is None or not input.ndim else canonical_dim(name, dim, input.ndim)
-        return xp.asarray(getattr(xp, name)(flat, axis=axis), dtype=np.int64).reshape(shape)
-
-    samples = reduction(kind="distinct", empty=False, dims=(None, 0, -1), dtypes=("float32", "int64"))
-    return {"meta": meta, "reference": run, "samples": samples, "errors": [error(IndexError, "out of range", tensor(2), 2)]}
-
-
-@primitive(names=both("argmax"), **_place("argmax"))
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the largest element stands: the first of equals; nan counts as the largest. None: in the flat tensor."""
-    ...
-
-
-@primitive(names=both("argmin"), **_place("argmin"))
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the smallest element stands: the first of equals; nan counts as the smallest. None: in the flat tensor."""
-    ...
-
-
-argmax.vjp(lambda: (None,))
-argmin.vjp(lambda: (None,))
-
-
-def _strict_place(op: Any, input: Any, dim: int | None, keepdim: bool) -> Any:
-    ndim = len(input.shape)
-    if dim is None or ndim == 0:
-        value = op(ops.reshape(input, (numel(input.shape),)), 0)
-        return ops.reshape(value, (1,) * ndim) if keepdim and ndim else value
-    place = canonical_dim(op.id, dim, ndim)
-    if place == dim and not keepdim:
-        return NotImplemented
-    value = op(input, place)
-    return ops.reshape(value, reduced_shape(input.shape, (place,), True)) if keepdim else value
-
-
-@argmax.normalize
-def _(input, dim=None, keepdim=False):
-    return _strict_place(ops.argmax, input, dim, keepdim)
-
-
-@argmin.normalize
-def _(input, dim=None, keepdim=False):
-    return _strict_place(ops.argmin, input, dim, keepdim)
-
-
-# -- max and min as front ends have them -----------------------------------------------------------------
-
-
-def _extremum(name: str, amax: str, argmax: str, pairwise: str) -> None:
-    def whole(input: Tensor) -> Tensor:
-        if any(type(s) is int and s == 0 for s in input.shape):
-            raise RuntimeError(f"{name}: an empty tensor has no {name}imum; give a dim that is not empty")
-        return getattr(ops, amax)(input)
-
-    whole.__doc__ = f"The {name}imum of all elements; nan when there is one."
-    composite(id=name, names=both(name), samples=calls(call(tensor(2, 3, kind="distinct")), call(tensor())))(whole)
-
-    def along(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        place = getattr(ops, argmax)(input, dim, True)
-        values = place_values(input, place, dim)
-        if not keepdim and len(input.shape):
-            place, values = ops.squeeze(place, dim), ops.squeeze(values, dim)
-        return values, place
-
-    along.__doc__ = f"(values, indices) of the {name}imum along ``dim``: the first of equals; nan wins."
-    composite(
-        id=f"{name}.dim",
-        names=both(name),
-        result_names=("values", "indices"),
-        samples=calls(call(tensor(2, 3, kind="distinct"), 1), call(tensor(2, 3, kind="distinct"), dim=0, keepdim=True)),
-        errors=[error(IndexError, "out of range", tensor(2), 2)],
-    )(along)
-
-    def other(input: Tensor, other: Tensor) -> Tensor:
-        return getattr(ops, pairwise)(input, other)
-
-    other.__doc__ = f"The {name}imum of two tensors, elementwise."
-    composite(id=f"{name}.other", names=both(name), samples=calls(call(tensor(2, 3), tensor(3))))(other)
-
-
-def place_values(input: Any, place: Any, dim: int) -> Any:
-    """The elements at ``place`` along ``dim`` (of the same number of dimensions)."""
-    return ops.gather(input, dim, place) if len(input.shape) else ops.reshape(input, ())
-
-
-_extremum("max", "amax", "argmax", "maximum")
-_extremum("min", "amin", "argmin", "minimum")
-
-
-@composite(
-    names=both("aminmax"), result_names=("min", "max"), samples=calls(call(tensor(2, 3, kind="distinct")), call(tensor(2, 3, kind="distinct"), dim=1))
-)
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """(smallest, largest) element over ``dim`` (all when None)."""
-    return ops.amin(input, dim, keepdim), ops.amax(input, dim, keepdim)
 
 
 @composite(names=both("count_nonzero"), samples=calls(call(tensor(2, 3)), call(tensor(2, 3, dtype="bool"), 1)))

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lamina_fx import TensorSpec, complex64, complex128, float64
-
-from ..arrays import array_namespace, element_type, numpy_dtype
+from ..arrays import element_type
 from ..elementwise import Elementwise
-from ..promotion import real_dtype
 from ..registry import both, composite, ops, primitive
 from ..samples import binary, call, calls, error, tensor
 from ..types import Scalar, Tensor
@@ -190,9 +187,7 @@ def _number_as(dtype: Any, value: Any) -> Any:
     return int(value) if dtype.kind == "int" and isinstance(value, (bool, float)) and math.isfinite(value) else value
 
 
-@composite(
-    names=both("addcmul"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3), tensor(2, 1), value=0.5))
-)
+@composite(names=both("addcmul"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3), tensor(2, 1), value=0.5)))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """input + value * tensor1 * tensor2."""
     product = ops.mul(tensor1, tensor2)
@@ -224,7 +219,11 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     return ops.where(ops.eq(input, 0), values, ops.convert_element_type(ops.gt(input, 0), element_type(input)))
 
 
-@composite(names=(*both("xlogy"), "special.xlogy"), in_place=True, samples=calls(call(tensor(2, 3, low=0.5), tensor(3, low=0.5))))
+@composite(
+    names=(*both("xlogy"), "special.xlogy"),
+    in_place=True,
+    samples=calls(call(tensor(2, 3, low=0.5), tensor(3, low=0.5))),
+)
 def xlogy(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     """input * log(other), and 0 where input is 0 (nan where other is nan)."""
     logarithm = ops.log(other) if hasattr(other, "dtype") else math.log(other)
@@ -249,122 +248,11 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     return ops.mul(input, ops.exp2(other))
 
 
-@composite(names=(*both("logaddexp"), "special.logaddexp"), samples=binary(dtypes=("float32", "float64"), mixed=(), scalars=()))
+@composite(
+    names=(*both("logaddexp"), "special.logaddexp"), samples=binary(dtypes=("float32", "float64"), mixed=(), scalars=())
+)
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """log(exp(input) + exp(other)) without overflow."""
     large = ops.maximum(input, other)
     gap = ops.neg(ops.abs(ops.sub(input, other)))
     return ops.where(ops.isinf(large), large, ops.add(large, ops.log1p(ops.exp(gap))))
-
-
-# -- parts of complex numbers ----------------------------------------------------------------------------
-
-
-def _part(name: str) -> Any:
-    def meta(input: Any) -> TensorSpec:
-        return TensorSpec(input.shape, real_dtype(input.dtype), None, input.device)
-
-    def reference(input: Any) -> Any:
-        return getattr(input, name).copy() if input.dtype.kind == "c" else input * (name == "real")
-
-    return {"meta": meta, "reference": reference}
-
-
-_COMPLEX = calls(call(tensor(2, 3, dtype="complex64"), gradient=False))
-
-
-@primitive(names=both("real"), **_part("real"), samples=_COMPLEX)
-def real(input: Tensor) -> Tensor:
-    """The real part."""
-    ...
-
-
-@real.vjp
-def _(ct):
-    return (ct,)
-
-
-@primitive(names=both("imag"), **_part("imag"), samples=_COMPLEX)
-def imag(input: Tensor) -> Tensor:
-    """The imaginary part."""
-    ...
-
-
-@imag.vjp
-def _(ct):
-    return (ops.mul(ct, 1j),)
-
-
-@primitive(
-    names=(*both("conj_physical", "conj"), "Tensor.conj", "resolve_conj", "Tensor.resolve_conj"),
-    meta=Elementwise("conj", tensors=1),
-    reference="conjugate",
-    samples=_COMPLEX,
-)
-def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate (a new tensor)."""
-    ...
-
-
-@conj_physical.vjp
-def _(ct):
-    return (ops.conj_physical(ct),)
-
-
-def _complex_meta(real: Any, imag: Any) -> TensorSpec:
-    rule = Elementwise("complex", allowed="float")
-    spec = rule(real, imag)
-    return spec.replace(dtype=complex128 if spec.dtype is float64 else complex64)
-
-
-def _complex(real: Any, imag: Any) -> Any:
-    xp = array_namespace(real, imag)
-    shape = xp.broadcast_shapes(real.shape, imag.shape)
-    wide = complex128 if real.dtype.itemsize == 8 else complex64
-    out = xp.empty(shape, numpy_dtype(wide))
-    out.real, out.imag = real, imag
-    return out
-
-
-@primitive(
-    id="complex",
-    names=("complex",),
-    meta=_complex_meta,
-    reference=_complex,
-    samples=calls(call(tensor(2, 3), tensor(2, 3), gradient=False)),
-)
-def complex_(real: Tensor, imag: Tensor) -> Tensor:
-    """real + i imag."""
-    ...
-
-
-@complex_.vjp
-def _(ct):
-    return ops.real(ct), ops.imag(ct)
-
-
-@complex_.normalize
-def _(real, imag):
-    shape = ops.add.elementwise(*(TensorSpec(t.shape, t.dtype) for t in (real, imag))).shape
-    if tuple(real.shape) == shape and tuple(imag.shape) == shape:
-        return NotImplemented
-    wide = [ops.broadcast_in_dim(t, shape, tuple(range(len(shape) - len(t.shape), len(shape)))) for t in (real, imag)]
-    return ops.complex(*wide)
-
-
-@composite(names=("polar",), samples=calls(call(tensor(2, 3, low=0.0), tensor(2, 3), gradient=False)))
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """abs * (cos(angle) + i sin(angle))."""
-    return ops.complex(ops.mul(abs, ops.cos(angle)), ops.mul(abs, ops.sin(angle)))
-
-
-@composite(names=both("angle"), samples=calls(call(tensor(2, 3, dtype="complex64"), gradient=False), call(tensor(2, 3))))
-def angle(input: Tensor) -> Tensor:
-    """The angle of a complex number; 0 or pi of a real one (nan stays nan)."""
-    if element_type(input).kind == "complex":
-        return ops.atan2(ops.imag(input), ops.real(input))
-    if element_type(input).kind != "float":
-        return ops.where(ops.lt(input, 0), math.pi, 0.0)
-    return ops.where(ops.isnan(input), input, ops.where(ops.lt(input, 0), math.pi, 0.0))
-
-

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import TensorSpec
 
 from ..arrays import array_namespace, element_type, numpy_dtype, spec_of
@@ -15,7 +16,7 @@ from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..strides import elementwise_strides
 from ..types import Scalar, Shape, Size, Tensor
-from .views import slice_bounds
+from .slicing import slice_bounds
 
 __all__ = ["cat", "flip", "pad", "slice_scatter"]
 
@@ -60,7 +61,10 @@ def _cat_meta(tensors: Any, dim: int = 0) -> TensorSpec:
 
 
 def _cat(tensors: Any, dim: int = 0) -> Any:
-    spec = _cat_meta([spec_of(t) if hasattr(t, "dtype") else t for t in tensors] if isinstance(tensors, (list, tuple)) else tensors, dim)
+    spec = _cat_meta(
+        [spec_of(t) if hasattr(t, "dtype") else t for t in tensors] if isinstance(tensors, (list, tuple)) else tensors,
+        dim,
+    )
     to = numpy_dtype(spec.dtype)
     parts = [t if t.dtype == to else t.astype(to) for t in _legacy_empty(tensors)]
     out = array_namespace(*tensors).concatenate(parts, canonical_dim("cat", dim, len(spec.shape)))
@@ -138,7 +142,10 @@ def _flip(input: Any, dims: Any) -> Any:
     reference=_flip,
     variadic="dims",
     samples=calls(call(tensor(2, 3), (0,)), call(tensor(2, 3, 4), (-1, 0)), call(tensor(2, 3), 1)),
-    errors=[error(IndexError, "out of range", tensor(2), (1,)), error(RuntimeError, "multiple times", tensor(2), (0, 0))],
+    errors=[
+        error(IndexError, "out of range", tensor(2), (1,)),
+        error(RuntimeError, "multiple times", tensor(2), (0, 0)),
+    ],
 )
 def flip(input: Tensor, dims: Shape) -> Tensor:
     """The order of the elements reversed along ``dims`` (a copy)."""
@@ -180,10 +187,16 @@ def _pad(input: Any, low: Any, high: Any, value: Any = 0, interior: Any = None) 
     source, target = [], []
     for d, size in enumerate(input.shape):
         step, start = (0 if interior is None else int(interior[d])) + 1, int(low[d])
-        first = max(0, -(-(-start) // step) if start < 0 else 0)
+        first = max(0, (step - 1 - start) // step if start < 0 else 0)
         last = min(size, (shape[d] - 1 - start) // step + 1) if shape[d] else 0
         source.append(slice(first, max(last, first)))
-        target.append(slice(start + first * step, start + max(last - 1, first) * step + 1 if last > first else start + first * step, step))
+        target.append(
+            slice(
+                start + first * step,
+                start + max(last - 1, first) * step + 1 if last > first else start + first * step,
+                step,
+            )
+        )
     out[tuple(target)] = input[tuple(source)]
     return out
 
@@ -195,7 +208,10 @@ def _pad(input: Any, low: Any, high: Any, value: Any = 0, interior: Any = None) 
         call(tensor(2, 3), (1, 0), (0, 2), 1.5), call(tensor(4), (-1,), (-1,)), call(tensor(3), (1,), (1,), 0.0, (1,)),
         call(tensor(5), (-1,), (-1,), 0.0, (1,)),
     ),
-    errors=[error(RuntimeError, "one amount for each", tensor(2, 3), (1,), (1,)), error(RuntimeError, "size -1", tensor(1), (-1,), (-1,))],
+    errors=[
+        error(RuntimeError, "one amount for each", tensor(2, 3), (1,), (1,)),
+        error(RuntimeError, "size -1", tensor(1), (-1,), (-1,)),
+    ],
 )  # fmt: skip
 def pad(input: Tensor, low: Shape, high: Shape, value: Scalar = 0, interior: Shape | None = None) -> Tensor:
     """``value`` around (low and high, negative crops) and between (interior) the elements of each dimension."""
@@ -218,7 +234,15 @@ def _(input, low, high, value=0, interior=None):
         return input
     given = interior if interior is not None else (0,) * len(input.shape)
     kind = element_type(input).kind
-    number = bool(value) if kind == "bool" else int(value) if kind == "int" else float(value) if kind == "float" else complex(value)
+    number = (
+        bool(value)
+        if kind == "bool"
+        else int(value)
+        if kind == "int"
+        else float(value)
+        if kind == "float"
+        else complex(value)
+    )
     if interior is given and type(value) is type(number) and all(type(x) is tuple for x in (low, high, given)):
         return NotImplemented
     return ops.pad(input, tuple(low), tuple(high), number, tuple(given))
@@ -261,7 +285,10 @@ def _inside(place: Any, start: Any, end: Any, step: Any, trailing: int) -> Any:
     return ops.reshape(chosen, (place.shape[0],) + (1,) * trailing)
 
 
-@composite(names=both("select_scatter"), samples=calls(call(tensor(5, 3), tensor(3), 0, 2), call(tensor(2, 3), tensor(2), 1, -1)))
+@composite(
+    names=both("select_scatter"),
+    samples=calls(call(tensor(5, 3), tensor(3), 0, 2), call(tensor(2, 3), tensor(2), 1, -1)),
+)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     """``input`` with the element ``index`` along ``dim`` replaced by ``src``."""
     dim = canonical_dim("select_scatter", dim, len(input.shape))

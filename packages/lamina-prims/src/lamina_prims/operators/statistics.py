@@ -19,7 +19,11 @@ __all__ = ["log_softmax", "logsumexp", "mean", "softmax", "std", "var"]
 def _wide(input: Any) -> tuple[Any, DType]:
     """float16 and bfloat16 as float32 (in which they are accumulated), and the dtype to come back to."""
     dtype = element_type(input)
-    return (ops.convert_element_type(input, float32), dtype) if dtype.kind == "float" and dtype.itemsize == 2 else (input, dtype)
+    return (
+        (ops.convert_element_type(input, float32), dtype)
+        if dtype.kind == "float" and dtype.itemsize == 2
+        else (input, dtype)
+    )
 
 
 def _narrow(value: Any, dtype: DType) -> Any:
@@ -33,17 +37,19 @@ def _count(shape: Any, dims: tuple[int, ...]) -> Any:
 @composite(
     names=both("mean"),
     samples=reduction(),
-    errors=[error(RuntimeError, "floating point or complex", tensor(3, dtype="int64")), error(IndexError, "out of range", tensor(3), 2)],
+    errors=[
+        error(RuntimeError, "floating point or complex", tensor(3, dtype="int64")),
+        error(IndexError, "out of range", tensor(3), 2),
+    ],
 )
-def mean(
-    input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
-) -> Tensor:
+def mean(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The arithmetic mean over ``dim`` (all dimensions when None)."""
     if dtype is not None:
         input = ops.convert_element_type(input, dtype)
     if element_type(input).kind in ("bool", "int"):
         raise RuntimeError(
-            f"mean: the input dtype must be either a floating point or complex dtype, got {element_type(input)}; give dtype="
+            f"mean: the input dtype must be either a floating point or complex dtype, "
+            f"got {element_type(input)}; give dtype="
         )
     wide, target = _wide(input)
     dims = canonical_dims("mean", dim, len(input.shape))
@@ -62,7 +68,9 @@ def _(ct, input_spec, dim):
     return (spread(ops.div(ct, _number(_count(shape, dims))), shape, dims),)
 
 
-@composite(names=both("nanmean"), samples=calls(call(tensor(12, kind="special"), gradient=False), call(tensor(2, 3), 1)))
+@composite(
+    names=both("nanmean"), samples=calls(call(tensor(12, kind="special"), gradient=False), call(tensor(2, 3), 1))
+)
 def nanmean(
     input: Tensor, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -98,7 +106,8 @@ def _variance(name: str, input: Any, dim: Any, correction: Any, keepdim: bool) -
 _VARIANCE = {
     "samples": calls(
         call(tensor(2, 3)), call(tensor(2, 3, 4), (0, 2), correction=0), call(tensor(2, 3), 1, keepdim=True),
-        call(tensor(2, 3, dtype="bfloat16"), 1, gradient=False), call(tensor(4, 3, kind="transposed"), -1, correction=2),
+        call(tensor(2, 3, dtype="bfloat16"), 1, gradient=False),
+        call(tensor(4, 3, kind="transposed"), -1, correction=2),
     ),
     "errors": [error(RuntimeError, "floating point", tensor(3, dtype="int64"))],
 }  # fmt: skip
@@ -128,7 +137,9 @@ def std(input: Tensor, dim: int | Shape | None = None, *, correction: Scalar = 1
 def _spread_pair(name: str, of: Any) -> None:
     """var and std in PyTorch's older spelling, with ``unbiased``."""
 
-    def unbiased_form(input: Tensor, dim: int | Shape | None = None, unbiased: bool = True, keepdim: bool = False) -> Tensor:
+    def unbiased_form(
+        input: Tensor, dim: int | Shape | None = None, unbiased: bool = True, keepdim: bool = False
+    ) -> Tensor:
         return of(input, dim, correction=int(unbiased), keepdim=keepdim)
 
     def whole_form(input: Tensor, unbiased: bool) -> Tensor:
@@ -143,7 +154,9 @@ def _spread_pair(name: str, of: Any) -> None:
     unbiased_form.__doc__ = f"``{name}`` with ``unbiased`` for correction=1."
     with_mean.__doc__ = f"({name}, mean) over ``dim``."
     composite(id=f"{name}.whole", names=both(name), samples=calls(call(tensor(2, 3), False)))(whole_form)
-    composite(id=f"{name}.unbiased", names=both(name), samples=calls(call(tensor(2, 3), 1, unbiased=False)))(unbiased_form)
+    composite(id=f"{name}.unbiased", names=both(name), samples=calls(call(tensor(2, 3), 1, unbiased=False)))(
+        unbiased_form
+    )
     composite(id=f"{name}_mean", names=(f"{name}_mean",), samples=calls(call(tensor(2, 3), 1)))(with_mean)
 
 
@@ -164,7 +177,9 @@ def _prepared(name: str, input: Any, dim: Any, dtype: Any) -> tuple[Any, int, DT
     if dtype is not None and element_type(input) is not dtype:
         input = ops.convert_element_type(input, dtype)
     if element_type(input).kind != "float":
-        raise RuntimeError(f"{name} is not defined for {element_type(input)}; convert it to a floating-point dtype (dtype=)")
+        raise RuntimeError(
+            f"{name} is not defined for {element_type(input)}; convert it to a floating-point dtype (dtype=)"
+        )
     wide, target = _wide(input)
     return wide, canonical_dim(name, dim, len(input.shape)), target
 
@@ -172,9 +187,13 @@ def _prepared(name: str, input: Any, dim: Any, dtype: Any) -> tuple[Any, int, DT
 _SOFT = {
     "samples": calls(
         call(tensor(2, 3), -1), call(tensor(2, 3, 4), 1), call(tensor(5, low=-90.0, high=90.0), 0), call(tensor(), 0),
-        call(tensor(2, 3, dtype="bfloat16"), 1, gradient=False), call(tensor(3, 4, kind="transposed"), 0), call(tensor(2, 0), 1, gradient=False),
+        call(tensor(2, 3, dtype="bfloat16"), 1, gradient=False),
+        call(tensor(3, 4, kind="transposed"), 0), call(tensor(2, 0), 1, gradient=False),
     ),
-    "errors": [error(IndexError, "out of range", tensor(2, 3), 2), error(RuntimeError, "not defined for int64", tensor(2, dtype="int64"), 0)],
+    "errors": [
+        error(IndexError, "out of range", tensor(2, 3), 2),
+        error(RuntimeError, "not defined for int64", tensor(2, dtype="int64"), 0),
+    ],
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ __all__: list[str] = []
 _NOT_TENSOR = error(TypeError, "must be a tensor", 3)
 
 
-def _function(
+def function(
     reference: Any,
     *aliases: str,
     kinds: str = "bool int float complex",
@@ -51,7 +51,14 @@ def _function(
 # -- signs and rounding ----------------------------------------------------------------------------------
 
 
-@_function("negative", "negative", compute="same", kinds="int float complex", names=("Tensor.__neg__",), advice="use logical_not (~)")
+@function(
+    "negative",
+    "negative",
+    compute="same",
+    kinds="int float complex",
+    names=("Tensor.__neg__",),
+    advice="use logical_not (~)",
+)
 def neg(input: Tensor) -> Tensor:
     """-input, elementwise."""
     ...
@@ -62,7 +69,7 @@ def _(ct):
     return (ops.neg(ct),)
 
 
-@_function("absolute", "absolute", compute="abs", kinds="int float complex", names=("Tensor.__abs__",))
+@function("absolute", "absolute", compute="abs", kinds="int float complex", names=("Tensor.__abs__",))
 def abs_(input: Tensor) -> Tensor:
     """The absolute value; the modulus of a complex number."""
     ...
@@ -77,7 +84,7 @@ def _sign(xp: Any, x: Any) -> Any:
     return x if x.dtype.kind == "b" else xp.sign(x)
 
 
-@_function(_sign, compute="same", kinds="bool int float")
+@function(_sign, compute="same", kinds="bool int float")
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1; nan stays nan."""
     ...
@@ -102,25 +109,25 @@ def _real_only(reference: str) -> Callable[..., Any]:
     return lambda xp, x: getattr(xp, reference)(x) if x.dtype.kind == "f" else x
 
 
-@_function(_real_only("floor"), compute="same", kinds="int float", names=("Tensor.__floor__",))
+@function(_real_only("floor"), compute="same", kinds="int float", names=("Tensor.__floor__",))
 def floor(input: Tensor) -> Tensor:
     """The largest integer not above, in the same dtype."""
     ...
 
 
-@_function(_real_only("ceil"), compute="same", kinds="int float", names=("Tensor.__ceil__",))
+@function(_real_only("ceil"), compute="same", kinds="int float", names=("Tensor.__ceil__",))
 def ceil(input: Tensor) -> Tensor:
     """The smallest integer not below, in the same dtype."""
     ...
 
 
-@_function(_real_only("trunc"), "fix", compute="same", kinds="int float", names=("Tensor.__trunc__",))
+@function(_real_only("trunc"), "fix", compute="same", kinds="int float", names=("Tensor.__trunc__",))
 def trunc(input: Tensor) -> Tensor:
     """Rounded to zero, in the same dtype."""
     ...
 
 
-@_function(_real_only("rint"), compute="same", kinds="int float", names=("special.round",))
+@function(_real_only("rint"), compute="same", kinds="int float", names=("special.round",))
 def round_(input: Tensor) -> Tensor:
     """The nearest integer in the same dtype; halves go to the even one."""
     ...
@@ -130,7 +137,12 @@ for _op in (floor, ceil, trunc, round_):
     _op.vjp(lambda: (None,))
 
 
-@composite(id="round.decimals", names=both("round"), in_place=True, samples=calls(call(tensor(2, 3), decimals=1, gradient=False)))
+@composite(
+    id="round.decimals",
+    names=both("round"),
+    in_place=True,
+    samples=calls(call(tensor(2, 3), decimals=1, gradient=False)),
+)
 def round_decimals(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounded to ``decimals`` digits after the point (before it when negative)."""
     if decimals == 0:
@@ -156,7 +168,7 @@ def positive(input: Tensor) -> Tensor:
 # -- exponentials and logarithms -------------------------------------------------------------------------
 
 
-@_function("exp", names=("Tensor.__exp__",))
+@function("exp", names=("Tensor.__exp__",))
 def exp(input: Tensor) -> Tensor:
     """e ** input."""
     ...
@@ -167,7 +179,7 @@ def _(ct, out):
     return (ops.mul(ct, conjugate(out)),)
 
 
-@_function("exp2", kinds="bool int float", names=("special.exp2",))
+@function("exp2", kinds="bool int float", names=("special.exp2",))
 def exp2(input: Tensor) -> Tensor:
     """2 ** input."""
     ...
@@ -178,7 +190,7 @@ def _(ct, out):
     return (ops.mul(ct, ops.mul(out, math.log(2))),)
 
 
-@_function("expm1", kinds="bool int float", names=("special.expm1",))
+@function("expm1", kinds="bool int float", names=("special.expm1",))
 def expm1(input: Tensor) -> Tensor:
     """e ** input - 1, exact near 0."""
     ...
@@ -189,7 +201,7 @@ def _(ct, out):
     return (ops.mul(ct, ops.add(out, 1)),)
 
 
-@_function("log", low=0.1)
+@function("log", low=0.1)
 def log(input: Tensor) -> Tensor:
     """The natural logarithm; log(0) is -inf, of negative numbers nan."""
     ...
@@ -200,7 +212,7 @@ def _(ct, input):
     return (ops.div(ct, conjugate(input)),)
 
 
-@_function("log2", low=0.1, kinds="bool int float")
+@function("log2", low=0.1, kinds="bool int float")
 def log2(input: Tensor) -> Tensor:
     """The logarithm to base 2."""
     ...
@@ -211,7 +223,7 @@ def _(ct, input):
     return (ops.div(ct, ops.mul(input, math.log(2))),)
 
 
-@_function("log10", low=0.1, kinds="bool int float")
+@function("log10", low=0.1, kinds="bool int float")
 def log10(input: Tensor) -> Tensor:
     """The logarithm to base 10."""
     ...
@@ -222,7 +234,7 @@ def _(ct, input):
     return (ops.div(ct, ops.mul(input, math.log(10))),)
 
 
-@_function("log1p", low=-0.9, kinds="bool int float", names=("special.log1p",))
+@function("log1p", low=-0.9, kinds="bool int float", names=("special.log1p",))
 def log1p(input: Tensor) -> Tensor:
     """log(1 + input), exact near 0."""
     ...
@@ -233,7 +245,7 @@ def _(ct, input):
     return (ops.div(ct, ops.add(input, 1)),)
 
 
-@_function("sqrt", low=0.1)
+@function("sqrt", low=0.1)
 def sqrt(input: Tensor) -> Tensor:
     """The square root; of negative numbers nan."""
     ...
@@ -244,7 +256,7 @@ def _(ct, out):
     return (ops.div(ct, ops.mul(conjugate(out), 2)),)
 
 
-@_function(lambda xp, x: 1 / xp.sqrt(x), low=0.1)
+@function(lambda xp, x: 1 / xp.sqrt(x), low=0.1)
 def rsqrt(input: Tensor) -> Tensor:
     """1 / sqrt(input)."""
     ...
@@ -256,7 +268,7 @@ def _(ct, out):
     return (ops.mul(ct, ops.mul(ops.mul(out, ops.mul(out, out)), -0.5)),)
 
 
-@_function(lambda xp, x: 1 / x, low=0.1)
+@function(lambda xp, x: 1 / x, low=0.1)
 def reciprocal(input: Tensor) -> Tensor:
     """1 / input."""
     ...
@@ -290,166 +302,13 @@ def _floating(input: Any) -> Any:
     return ops.convert_element_type(input, get_default_dtype()) if kind in ("bool", "int") else input
 
 
-@composite(names=(*both("logit"), "special.logit"), in_place=True, samples=unary(0.1, 0.9, dtypes=("float32", "float64"), special=False))
+@composite(
+    names=(*both("logit"), "special.logit"),
+    in_place=True,
+    samples=unary(0.1, 0.9, dtypes=("float32", "float64"), special=False),
+)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(input / (1 - input)), with input clamped to [eps, 1 - eps] when ``eps`` is given."""
     if eps is not None:
         input = ops.clamp(input, eps, 1 - eps)
     return ops.log(ops.div(input, ops.sub(1, input)))
-
-
-# -- trigonometry ----------------------------------------------------------------------------------------
-
-
-@_function("sin")
-def sin(input: Tensor) -> Tensor:
-    """The sine of an angle in radians."""
-    ...
-
-
-@sin.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.cos(input))),)
-
-
-@_function("cos")
-def cos(input: Tensor) -> Tensor:
-    """The cosine of an angle in radians."""
-    ...
-
-
-@cos.vjp
-def _(ct, input):
-    return (ops.neg(ops.mul(ct, conjugate(ops.sin(input)))),)
-
-
-@_function("tan", low=-1.4, high=1.4)
-def tan(input: Tensor) -> Tensor:
-    """The tangent of an angle in radians."""
-    ...
-
-
-@tan.vjp
-def _(ct, out):
-    return (ops.mul(ct, ops.add(conjugate(ops.mul(out, out)), 1)),)
-
-
-@_function("arcsin", "arcsin", low=-0.9, high=0.9)
-def asin(input: Tensor) -> Tensor:
-    """The angle in [-pi/2, pi/2] with this sine; outside [-1, 1] nan."""
-    ...
-
-
-@asin.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.rsqrt(ops.sub(1, ops.mul(input, input))))),)
-
-
-@_function("arccos", "arccos", low=-0.9, high=0.9)
-def acos(input: Tensor) -> Tensor:
-    """The angle in [0, pi] with this cosine; outside [-1, 1] nan."""
-    ...
-
-
-@acos.vjp
-def _(ct, input):
-    return (ops.neg(ops.mul(ct, conjugate(ops.rsqrt(ops.sub(1, ops.mul(input, input)))))),)
-
-
-@_function("arctan", "arctan")
-def atan(input: Tensor) -> Tensor:
-    """The angle in (-pi/2, pi/2) with this tangent."""
-    ...
-
-
-@atan.vjp
-def _(ct, input):
-    return (ops.div(ct, conjugate(ops.add(ops.mul(input, input), 1))),)
-
-
-@_function("sinh")
-def sinh(input: Tensor) -> Tensor:
-    """The hyperbolic sine."""
-    ...
-
-
-@sinh.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.cosh(input))),)
-
-
-@_function("cosh")
-def cosh(input: Tensor) -> Tensor:
-    """The hyperbolic cosine."""
-    ...
-
-
-@cosh.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.sinh(input))),)
-
-
-@_function("tanh", low=-9.0, high=9.0, names=("nn.functional.tanh",))
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent. Saturates to +-1; tanh(nan) is nan."""
-    ...
-
-
-@tanh.vjp
-def _(ct, out):
-    return (ops.mul(ct, ops.sub(1, conjugate(ops.mul(out, out)))),)
-
-
-@_function("arcsinh", "arcsinh")
-def asinh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic sine."""
-    ...
-
-
-@asinh.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.rsqrt(ops.add(ops.mul(input, input), 1)))),)
-
-
-@_function("arccosh", "arccosh", low=1.1)
-def acosh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic cosine; below 1 nan."""
-    ...
-
-
-@acosh.vjp
-def _(ct, input):
-    return (ops.mul(ct, conjugate(ops.rsqrt(ops.sub(ops.mul(input, input), 1)))),)
-
-
-@_function("arctanh", "arctanh", low=-0.9, high=0.9)
-def atanh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic tangent; outside (-1, 1) nan or infinite."""
-    ...
-
-
-@atanh.vjp
-def _(ct, input):
-    return (ops.div(ct, conjugate(ops.sub(1, ops.mul(input, input)))),)
-
-
-@composite(names=(*both("sinc"), "special.sinc"), in_place=True, samples=unary(0.1, 3.0, dtypes=("float32", "float64")))
-def sinc(input: Tensor) -> Tensor:
-    """sin(pi x) / (pi x), and 1 at 0."""
-    angle = ops.mul(input, math.pi)
-    safe = ops.where(ops.eq(angle, 0), 1.0, angle)
-    return ops.where(ops.eq(angle, 0), 1.0, ops.div(ops.sin(safe), safe))
-
-
-@composite(names=both("deg2rad"), in_place=True, samples=unary(dtypes=("float32", "int64")))
-def deg2rad(input: Tensor) -> Tensor:
-    """Degrees to radians."""
-    return ops.mul(input, math.pi / 180)
-
-
-@composite(names=both("rad2deg"), in_place=True, samples=unary(dtypes=("float32", "int64")))
-def rad2deg(input: Tensor) -> Tensor:
-    """Radians to degrees."""
-    return ops.mul(input, 180 / math.pi)
-
-
