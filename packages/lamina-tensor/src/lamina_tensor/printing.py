@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import bool_, complex64, float64, int64
 from lamina_prims.promotion import get_default_dtype
 
@@ -74,8 +75,6 @@ class _Formatter:
         if _options.sci_mode is not None:
             self.scientific = _options.sci_mode
         counted = flat[(flat != 0) & np.isfinite(flat)]
-        if self.whole and values.size:  # only then do infinities and nan count for the width, as in PyTorch
-            counted = flat
         texts = [self._number(float(v)) for v in counted.tolist()]
         self.width = max([len(t) for t in texts], default=1)
 
