@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
+from .backend import CppBackend
+
 __version__ = "0.1.0.dev0"
+PROVIDES = {"artifact": 0}
+ACCEPTS = {"graph": (0,), "primset": (0,), "tensor_abi": (0,)}
+
+__all__ = ["ACCEPTS", "PROVIDES", "CppBackend"]

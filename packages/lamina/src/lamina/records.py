@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from lamina_dynamo import CompileEvent, add_listener
 from lamina_fx import Graph
 
-__all__ = ["GraphRecord", "clear_records", "records"]
+__all__ = ["GraphRecord", "clear_records", "events", "new_record", "records"]
 
 LIMIT = 256
 """Records kept; older ones are dropped, so that a long-running program does not grow."""
@@ -46,6 +47,8 @@ class GraphRecord:
 
 
 _RECORDS: deque[GraphRecord] = deque(maxlen=LIMIT)
+_EVENTS: deque[CompileEvent] = deque(maxlen=LIMIT)
+add_listener(_EVENTS.append)
 
 
 def records() -> tuple[GraphRecord, ...]:
@@ -53,9 +56,15 @@ def records() -> tuple[GraphRecord, ...]:
     return tuple(_RECORDS)
 
 
+def events() -> tuple[CompileEvent, ...]:
+    """One event per frame that was captured or given up, oldest first."""
+    return tuple(_EVENTS)
+
+
 def clear_records() -> None:
-    """Forget them."""
+    """Forget records and events."""
     _RECORDS.clear()
+    _EVENTS.clear()
 
 
 def new_record(name: str) -> GraphRecord:

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import lamina_dynamo
-
-from .records import records
+from .records import events, records
 
 __all__ = ["Summary", "summary"]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """``kernels`` counts launches per call of each compiled part; ``recompiles`` counts frames compiled again."""
+    """``kernels`` counts those of all compiled parts; ``recompiles`` frames compiled again; ``skipped`` frames given up."""
 
     graphs: int
     breaks: int
     recompiles: int
     kernels: int
     break_reasons: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
 
 
 def summary() -> Summary:
     """Counts since the process started, or since ``clear_records`` and ``lamina.compiler.reset``."""
-    events = lamina_dynamo.compile_events()
-    reasons = tuple(str(reason) for event in events for reason in event.break_reasons)
-    seen: set[object] = set()
-    again = 0
-    for event in events:
-        again += event.code in seen
-        seen.add(event.code)
-    kept = records()
-    return Summary(len(kept), len(reasons), again, sum(len(r.kernels) for r in kept), reasons)
+    seen, kept = events(), records()
+    reasons = tuple(str(reason) for event in seen for reason in event.breaks)
+    skipped = tuple(f"{e.function}: {e.skipped}" for e in seen if e.skipped)
+    again = sum(bool(event.recompile_reasons) for event in seen)
+    return Summary(len(kept), len(reasons), again, sum(len(r.kernels) for r in kept), reasons, skipped)

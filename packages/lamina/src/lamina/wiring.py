@@ -6,6 +6,7 @@ captured graph -> joint graph -> halves -> primitives -> artifact
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -32,9 +33,13 @@ class GraphCompiler:
         self.memory_budget = memory_budget
         self.options = options or {}
 
-    def __call__(self, captured: Graph, inputs: Sequence[Any], name: str = "graph") -> Callable[..., Sequence[Any]]:
-        """Compile; returns a callable over the captured graph's inputs that returns its outputs as a tuple."""
-        record = new_record(f"{name}_{next(_COUNTER)}")
+    def __call__(self, captured: Graph, inputs: Sequence[Any], context: Any = None) -> Callable[..., Sequence[Any]]:
+        """Compile; returns a callable over the captured graph's inputs that returns its outputs as a tuple.
+
+        ``context`` is what the capture layer tells beside the graph (the user's function).
+        """
+        name = getattr(context, "function", "graph")
+        record = new_record(f"{_identifier(name)}_{next(_COUNTER)}")
         record.stages["captured"] = captured
 
         def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
@@ -59,6 +64,10 @@ class GraphCompiler:
             artifact = self.backend.compile(lowered, name=part, options=self.options)
         record.artifacts[part] = artifact
         return artifact
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_") or "graph"
 
 
 def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:

@@ -1,0 +1,362 @@
+"""lamina_tensor as seen by capture: the ``Frontend`` of lamina_dynamo.
+
+Fakes are real tensors without data, so views, ``.grad``, versions and ``requires_grad`` behave as in eager. A call of the front
+end's functions runs on fakes under a mode that sees each operator: those become the nodes. In-place methods, ``backward`` and
+``.grad`` stand in the graph as themselves.
+"""
+
+from __future__ import annotations
+
+import operator as python_operators
+import os
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import lamina_prims
+import lamina_tensor
+from lamina_aot.replay import resolve
+from lamina_dynamo.frontend import DataDependent, Member, SizePolicy
+from lamina_dynamo.guard import Ambient, Guard, tensor_matches
+from lamina_dynamo.source import Source
+from lamina_fx import Device, DType, TensorSpec
+from lamina_fx.symbolic import ShapeEnv
+from lamina_prims import Operator
+from lamina_prims.modes import Mode
+from lamina_prims.promotion import get_default_dtype, set_default_dtype
+from lamina_tensor import _C, Tensor, creation, fake_creation, fake_tensor, operator_of
+
+__all__ = ["LaminaFrontend"]
+
+_INPLACE = ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"]
+_FUNCTIONAL = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift", "neg", "pos", "invert", "abs", "lt", "le", "eq", "ne", "gt", "ge", "getitem"]
+_ACTIONS = {
+    "backward": "autograd.backward",
+    "detach": "detach",
+    "requires_grad_": "requires_grad_",
+    "__setitem__": "setitem",
+}
+_GRAD_EFFECTS = frozenset(
+    ("autograd.backward", "autograd.grad", "grad_get", "grad_set", "requires_grad_", "detach", "detach_", "data_get")
+)
+_NEEDS_DATA = frozenset(
+    ("item", "tolist", "numpy", "data_ptr", "untyped_storage", "__bool__", "__int__", "__float__", "__complex__", "__index__",
+     "__array__", "__dlpack__", "__contains__", "__repr__", "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
+)  # fmt: skip
+_HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook", "retain_grad"))
+_VALUES = frozenset(("shape", "dtype", "device", "ndim"))
+_CALLED = frozenset(("creation", "functions", "indexing", "conversion", "methods", "creator"))
+
+
+class _Recording(Mode):
+    """Tells ``record`` of each operator call."""
+
+    def __init__(self, record: Callable[..., Any]) -> None:
+        self.record = record
+
+    def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the call with the mode switched off, and let it be written down."""
+        return self.record(operator.id, args, kwargs, lambda: operator(*args, **kwargs))
+
+
+class LaminaFrontend:
+    """lamina_tensor as a front end."""
+
+    name = "lamina"
+    guards_strides = True
+
+    def __init__(self) -> None:
+        self._python: dict[Any, str] = {getattr(python_operators, n): n for n in _FUNCTIONAL}
+        self._python[abs] = "abs"
+        self._python[python_operators.setitem] = "setitem"
+        for name in _INPLACE:
+            id_ = operator_of(getattr(Tensor, f"__{name}__", None))
+            if id_ is not None:
+                self._python[getattr(python_operators, name)] = id_
+        self._ambient = (
+            Ambient("grad_mode", _C.is_grad_enabled),
+            Ambient("inference_mode", _C.is_inference),
+            Ambient("default_dtype", get_default_dtype),
+        )
+        self._mode_functions: dict[Any, str] = {
+            _C.is_grad_enabled: "get:grad_mode",
+            _C.set_grad_enabled: "set:grad_mode",
+            _C.is_inference: "get:inference_mode",
+            _C.set_inference: "set:inference_mode",
+            get_default_dtype: "get:default_dtype",
+            set_default_dtype: "set:default_dtype",
+        }
+        self._modes: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+            "grad_mode": (_C.is_grad_enabled, _C.set_grad_enabled),
+            "inference_mode": (_C.is_inference, _C.set_inference),
+            "default_dtype": (get_default_dtype, set_default_dtype),
+        }
+        self._home = os.path.join(os.path.dirname(os.path.abspath(lamina_tensor.__file__)), "")
+        self._entry_grad_mode = True
+
+    # -- arrays ----------------------------------------------------------------------------------------
+
+    def is_array(self, value: object) -> bool:
+        """Tensors with data."""
+        return isinstance(value, Tensor) and value._array is not None
+
+    def is_constant(self, value: object) -> bool:
+        """dtypes and devices."""
+        return isinstance(value, (DType, Device))
+
+    def is_fake(self, value: object) -> bool:
+        """Tensors without data."""
+        return isinstance(value, Tensor) and value._array is None
+
+    def fake(self, value: Any, shape_env: ShapeEnv, policy: SizePolicy) -> Any:
+        """A tensor of the same class, spec and gradient needs, without data."""
+        sizes, strides = value._sizes, value._strides
+        order = _dense_order(sizes, strides)
+        if order is None:
+            spec = TensorSpec(sizes, value.dtype, strides, value.device)
+        else:
+            shape = [policy(dim, size) for dim, size in enumerate(sizes)]
+            spec = TensorSpec(shape, value.dtype, _strides_in_order(shape, order), value.device)
+        made = fake_tensor(spec)
+        if type(value) is not Tensor:
+            made = Tensor._make_subclass(type(value), made, False)
+        if value._requires_grad:
+            made._requires_grad = True
+        return made
+
+    def array_type(self, fake: Any) -> type:
+        """The fake's own class."""
+        return type(fake)
+
+    def spec(self, fake: Any) -> TensorSpec:
+        """Shape, dtype, strides, device."""
+        return fake.spec
+
+    def truth(self, fake: Any) -> bool | None:
+        """It depends on the data; of a tensor with several elements it is an error."""
+        return None
+
+    def guards(self, value: Any, source: Source, fake: Any) -> list[Guard]:
+        """Class, dtype, device, fixed sizes and strides, requires_grad."""
+        return [tensor_matches(source, value, fake.spec, flag_mask=1, flag_values=int(value._requires_grad))]
+
+    def memory_bounds(self, value: Any) -> tuple[int, int]:
+        """First and one past the last byte of a tensor's elements."""
+        start = value.data_ptr()
+        extent = 1
+        for size, stride in zip(value._sizes, value._strides, strict=True):
+            if size == 0:
+                return start, start
+            extent += (size - 1) * stride
+        return start, start + extent * value.dtype.itemsize
+
+    # -- gradients -------------------------------------------------------------------------------------
+
+    def takes_gradient(self, fake: Any) -> bool:
+        """Whether a backward pass accumulates into it."""
+        return bool(fake._requires_grad) and fake.is_leaf
+
+    def gradient(self, value: Any) -> Any:
+        """The gradient that a tensor of the caller has."""
+        return value.grad
+
+    def attach_gradient(self, fake: Any, gradient: Any) -> None:
+        """Let the fake have this gradient."""
+        fake._grad = gradient
+
+    # -- operators -------------------------------------------------------------------------------------
+
+    def operator(self, function: object) -> str | None:
+        """Operators, functions and methods made from them, in-place methods, and Python's operators."""
+        if isinstance(function, Operator):
+            return function.id
+        try:
+            return self._python.get(function) or operator_of(function)
+        except TypeError:
+            return None
+
+    def is_traced(self, function: Any) -> bool:
+        """Functions of the tensor package whose Python code is not captured but run on fakes."""
+        module = getattr(function, "__module__", None) or ""
+        if module == "lamina_tensor.creation" and function in (
+            creation.tensor,
+            creation.as_tensor,
+            creation.scalar_tensor,
+        ):
+            return True
+        return module in ("lamina_tensor.indexing", "lamina_tensor.conversion", "lamina_tensor.joining")
+
+    def trace(self, function: Any, args: list[Any], kwargs: dict[str, Any], record: Callable[..., Any]) -> Any:
+        """Call ``function`` on fakes; ``record(id, args, kwargs, run)`` is called for each operator."""
+        if getattr(function, "__module__", "") == "lamina_tensor.creation" and isinstance(function, FunctionType):
+            made = self._constant_tensor(function, args, kwargs, record)
+            if made is not None:
+                return made
+        with fake_creation(), _Recording(record):
+            try:
+                return function(*args, **kwargs)
+            except RuntimeError as error:
+                if "known only when the program runs" in str(error):
+                    raise DataDependent(str(error)) from None
+                raise
+
+    def _constant_tensor(
+        self, function: Any, args: list[Any], kwargs: dict[str, Any], record: Callable[..., Any]
+    ) -> Any:
+        """``tensor([1.0, 2.0])``: a constant of the graph, copied at every call."""
+        if function not in (creation.tensor, creation.as_tensor, creation.scalar_tensor) or any(
+            isinstance(a, Tensor) for a in args
+        ):
+            return None
+        wants = kwargs.pop("requires_grad", False)
+        value = function(*args, **kwargs)
+        clone = lamina_prims.operator("clone")
+        if value.numel() == 1:
+            full = lamina_prims.operator("full")
+            arguments = (tuple(value._sizes), value.item())
+            options = {"dtype": value.dtype}
+
+            def run() -> Any:
+                with fake_creation():
+                    return full(*arguments, **options)
+
+            made = record("full", arguments, options, run)
+        else:
+            made = record("clone", (value,), {}, lambda: clone(fake_tensor(value.spec)))
+        if wants:
+            raise DataDependent("making a tensor with requires_grad=True")
+        return made
+
+    def call(self, id: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run an action or in-place method on fakes."""
+        with fake_creation():
+            return resolve(id)(*args, **kwargs)
+
+    def effect(self, id: str) -> str | None:
+        """The operator's own, ``"write"`` for in-place methods, ``"grad"`` for what touches autograd's state."""
+        if id in _GRAD_EFFECTS:
+            return "grad"
+        known = lamina_prims.operators().get(id)
+        if known is not None:
+            return known.effect
+        return "write" if id.endswith("_") or id == "setitem" else None
+
+    def resolve(self, id: str) -> Callable[..., Any]:
+        """What runs an id on real tensors."""
+        return resolve(id)
+
+    # -- attributes ------------------------------------------------------------------------------------
+
+    def member(self, fake: Any, name: str) -> Member | None:
+        """Sizes and flags are values; properties that are operators, methods and actions write nodes."""
+        if name in _VALUES:
+            return Member("value", getattr(fake, name))
+        if name in _NEEDS_DATA:
+            return Member("unsupported", f"Tensor.{name}() needs values that only running the graph tells")
+        if name in _HOOKS:
+            return Member("unsupported", f"Tensor.{name}()")
+        if name in _ACTIONS:
+            return Member("id", _ACTIONS[name])
+        raw = _lookup(type(fake), name)
+        if raw is None:
+            return None
+        if isinstance(raw, property):
+            return self._property(fake, name, raw)
+        if operator_of(raw) is not None:
+            return Member("function", raw)
+        if name.endswith("_") and not name.startswith("__"):
+            return Member("id", name)
+        if isinstance(raw, FunctionType):
+            return Member("traced" if raw.__module__.startswith("lamina_tensor") else "function", raw)
+        if callable(raw):
+            return Member("function", raw)
+        return Member("value", getattr(fake, name))
+
+    def _property(self, fake: Any, name: str, raw: property) -> Member:
+        if name == "data":
+            return Member("operator", "data_get")
+        if name == "grad_fn":
+            return Member("unsupported", "Tensor.grad_fn")
+        id_ = operator_of(raw)
+        return Member("value", getattr(fake, name)) if id_ is None else Member("operator", id_)
+
+    def set_member(self, fake: Any, name: str) -> str | None:
+        """``x.grad = g`` and ``x.requires_grad = flag``."""
+        if name == "data":
+            raise DataDependent("assignment to Tensor.data")
+        return {"grad": "grad_set", "requires_grad": "requires_grad_"}.get(name)
+
+    # -- modes -----------------------------------------------------------------------------------------
+
+    def ambient(self) -> Sequence[Ambient]:
+        """Grad mode, inference mode, default dtype."""
+        self._entry_grad_mode = _C.is_grad_enabled()
+        return self._ambient
+
+    def mode_function(self, function: object) -> str | None:
+        """The functions that read and set those."""
+        try:
+            return self._mode_functions.get(function)
+        except TypeError:
+            return None
+
+    def get_mode(self, name: str) -> Any:
+        """A mode's value now."""
+        return self._modes[name][0]()
+
+    def set_mode(self, name: str, value: Any) -> Any:
+        """Set a mode; returns what the setter returns."""
+        return self._modes[name][1](value)
+
+    def regions(self) -> tuple[str, ...]:
+        """``no_grad`` or ``enable_grad`` where the mode is not that of the frame's entry."""
+        now = _C.is_grad_enabled()
+        if now:
+            return () if self._entry_grad_mode else ("enable_grad",)
+        return ("no_grad",)
+
+    def skip_reason(self, code: CodeType) -> str | None:
+        """Frames of the eager engine are not captured; those of nn and optim are."""
+        path = code.co_filename
+        if not path.startswith(self._home):
+            return None
+        inner = path[len(self._home) :]
+        return None if inner.startswith(("nn" + os.sep, "optim" + os.sep)) else "part of the eager engine"
+
+
+def _lookup(cls: type, name: str) -> Any:
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def _dense_order(sizes: Sequence[int], strides: Sequence[int]) -> list[int] | None:
+    """Dimensions from outermost to innermost of a tensor without gaps or overlaps; None for others."""
+    order = sorted(range(len(sizes)), key=lambda d: (-strides[d], -sizes[d]))
+    expected = 1
+    for dim in reversed(order):
+        if sizes[dim] != 1 and strides[dim] != expected:
+            return None
+        expected *= max(sizes[dim], 1)
+    if all(sizes[d] == 1 or strides[d] == e for d, e in zip(range(len(sizes)), _row_major(sizes), strict=True)):
+        return list(range(len(sizes)))
+    return order
+
+
+def _row_major(sizes: Sequence[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return strides[::-1]
+
+
+def _strides_in_order(shape: Sequence[Any], order: list[int]) -> list[Any]:
+    strides: list[Any] = [1] * len(shape)
+    step: Any = 1
+    for dim in reversed(order):
+        strides[dim] = step
+        size = shape[dim]
+        step = step * (size if type(size) is not int or size > 1 else 1)
+    return strides
