@@ -53,6 +53,10 @@ class CaptureContext:
     modes: dict[str, Any]
     function: str
 
+    def __str__(self) -> str:
+        """A name for what is compiled: the user's function."""
+        return _identifier(self.function)
+
 
 Backend = Callable[[Graph, list[Any], CaptureContext], Callable[..., tuple[Any, ...]]]
 """``compile_graph(graph, example_inputs, context) -> callable(*inputs) -> tuple of outputs``."""
@@ -119,5 +123,5 @@ class OutputGraph:
 def _identifier(text: str) -> str:
     """``L['self'].weight`` as ``self_weight``."""
     text = re.sub(r"^[LGC]\['(\w+)'\]", r"\1", text)
-    name = re.sub(r"\W+", "_", text).strip("_")
-    return name or "x"
+    name = re.sub(r"\W+", "_", text).strip("_") or "x"
+    return f"_{name}" if name[0].isdigit() else name

@@ -12,7 +12,7 @@ from lamina_fx.symbolic import SymBool, SymFloat, SymInt, UnbackedSizeError
 from .. import guard as g
 from ..errors import Unsupported
 from ..frontend import DataDependent
-from ..source import Attr, Const, Grad
+from ..source import Attr, Grad
 from ..variables import (
     NONE,
     BoundMethodVariable,
@@ -24,9 +24,11 @@ from ..variables import (
     Lazy,
     MethodDescriptorVariable,
     ObservedException,
+    OperatorVariable,
     ScalarVariable,
     SymIntVariable,
     TensorVariable,
+    TracedFunctionVariable,
     TupleVariable,
     UserFunctionVariable,
     VariableTracker,
@@ -45,6 +47,19 @@ _IMPURE = frozenset((open, input, exec, eval, compile, __import__, breakpoint))
 _GENERATOR, _COROUTINE = inspect.CO_GENERATOR, inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
+class HostFloat(float):
+    """A float argument that the emitted code computes: its value while tracing, and the tracker."""
+
+    variable: ScalarVariable
+
+    @classmethod
+    def of(cls, variable: ScalarVariable) -> HostFloat:
+        """The value of a tracker."""
+        made = cls(variable.host_value.value)
+        made.variable = variable
+        return made
+
+
 class Calls:
     """The part of the translator that makes calls."""
 
@@ -55,6 +70,7 @@ class Calls:
         self.class_rules = dict(CLASS_RULES)
         self.polyfills: dict[str, UserFunctionVariable] = {}
         self.depth = 0
+        self.traces = hasattr(self.frontend, "trace")
 
     # -- Python functions --------------------------------------------------------------------------------
 
@@ -147,14 +163,14 @@ class Calls:
         rule = FUNCTION_RULES.get(function) if _hashable(function) else None
         if rule is not None:
             return rule(self, *args, **kwargs)
+        mode = self.frontend.mode_function(function)
+        if mode is not None:
+            return self.mode_call(mode, args)
         if isinstance(function, type):
             return self.instantiate(self.class_variable(function, None), args, kwargs)
         replacement = BY_FUNCTION.get(function)
         if replacement is not None:
             return self.polyfill(replacement.__name__, args, kwargs)
-        mode = self.frontend.mode_function(function)
-        if mode is not None:
-            return self.mode_call(mode, args)
         if getattr(function, "__name__", "") == "__new__" and isinstance(getattr(function, "__self__", None), type):
             return self.native_new(args[0], args[1:], kwargs)
         if any(isinstance(a, TensorVariable) for a in (*args, *kwargs.values())):
@@ -208,6 +224,8 @@ class Calls:
         if mode is not None:
             return self.mode_call(mode, args)
         effect = frontend.effect(id)
+        if effect is None and function is not None and self.traces:
+            return self.traced_call(function, args, kwargs)
         if effect == "grad":
             self.load_gradients()
         fakes = [self.to_fake(a) for a in args]
@@ -227,6 +245,64 @@ class Calls:
         spec = self.spec_of(result)
         node = self.output.call(id, nodes, named_nodes, spec, effect, frontend.regions(), self.user_line())
         return self.from_result(result, node)
+
+    def traced_call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+        """Call a function of the front end on fakes; every operator that it calls becomes a node."""
+        fakes = [self.to_fake(a) for a in args]
+        named = {k: self.to_fake(v) for k, v in kwargs.items()}
+        try:
+            result = self.frontend.trace(function, fakes, named, self.record_call)
+        except (DataDependent, UnbackedSizeError) as error:
+            name = getattr(function, "__qualname__", None) or getattr(function, "__name__", function)
+            raise Unsupported(f"{name}: {error}") from None
+        except (Unsupported, ObservedException):
+            raise
+        except Exception as error:  # noqa: BLE001  (the error that the call has in eager belongs to the traced program)
+            raise self.observed(error) from None
+        return self.wrap_result(result)
+
+    def record_call(self, id: str, args: Any, kwargs: dict[str, Any], run: Any) -> Any:
+        """Called by the front end for each operator inside ``traced_call``: run it and write its node."""
+        nodes = self.nodes_of(args)
+        named = self.nodes_of(kwargs)
+        result = run()
+        frontend = self.frontend
+        node = self.output.call(
+            id, nodes, named, self.spec_of(result), frontend.effect(id), frontend.regions(), self.user_line()
+        )
+        self.from_result(result, node)
+        return result
+
+    def nodes_of(self, value: Any) -> Any:
+        """Nested arguments with fakes replaced by their nodes."""
+        kind = type(value)
+        if kind is tuple:
+            return tuple([self.nodes_of(v) for v in value])
+        if kind is list:
+            return [self.nodes_of(v) for v in value]
+        if kind is dict:
+            return {k: self.nodes_of(v) for k, v in value.items()}
+        if kind is slice:
+            return slice(self.nodes_of(value.start), self.nodes_of(value.stop), self.nodes_of(value.step))
+        if kind is HostFloat:
+            return self.scalar_input(value.variable)
+        if isinstance(value, tuple):
+            return tuple([self.nodes_of(v) for v in value])
+        if self.frontend.is_fake(value):
+            known = self.fakes.get(id(value))
+            if known is None:
+                raise Unsupported("an array that the region did not make, such as one held by a function of the front end")
+            return known.node
+        if self.frontend.is_array(value):
+            return self.constant_node(value)
+        return value
+
+    def constant_node(self, value: Any) -> Any:
+        """A node for an array that no source leads to: it becomes a constant of the graph."""
+        graph = self.output.graph
+        name = f"constant_{len(graph.attributes)}"
+        graph.attributes[name] = value
+        return graph.get_attr(name, spec=self.frontend.spec(value))
 
     def spec_of(self, result: Any) -> Any:
         """The spec of an operator's result."""
@@ -292,7 +368,13 @@ class Calls:
 
     def to_fake(self, value: Any) -> Any:
         """An argument as the front end's ``call`` takes it."""
-        return self._argument(value, lambda t: t.fake, lambda s: s.host_value.value)
+        return self._argument(value, lambda t: t.fake, self._host_number if self.traces else lambda s: s.host_value.value)
+
+    def _host_number(self, value: ScalarVariable) -> Any:
+        """A host number that remembers where it is from; ints of the host are pinned."""
+        if value.python_type() is float:
+            return HostFloat.of(value)
+        return value.specialized(self).value
 
     def to_node(self, value: Any) -> Any:
         """An argument as it stands in the graph."""
@@ -355,8 +437,7 @@ class Calls:
         if action == "get":
             return self.wrap_constant(self.frontend.get_mode(name))
         value = args[0].as_constant()
-        self.frontend.set_mode(name, value)
-        return NONE
+        return self.wrap_constant(self.frontend.set_mode(name, value))
 
     # -- arrays ------------------------------------------------------------------------------------------
 
@@ -374,8 +455,12 @@ class Calls:
             return self._member_value(tensor, name, found.value)
         if found.kind == "operator":
             return self.operator(found.value, [tensor], {})
-        if found.kind == "property":
-            return self.wrap(found.value, Const(None) and None).call(self, [tensor], {})
+        if found.kind == "traced":
+            return BoundMethodVariable(TracedFunctionVariable(found.value), tensor)
+        if found.kind == "unsupported":
+            raise Unsupported(found.value)
+        if found.kind == "id":
+            return BoundMethodVariable(OperatorVariable(found.value, None), tensor)
         return BoundMethodVariable(self.wrap_frontend_function(found.value), tensor)
 
     def wrap_frontend_function(self, function: Any) -> VariableTracker:

@@ -59,6 +59,7 @@ from ..variables import (
     SliceVariable,
     SymIntVariable,
     TensorVariable,
+    TracedFunctionVariable,
     TupleVariable,
     UserFunctionVariable,
     UserObjectVariable,
@@ -294,6 +295,9 @@ class Wrapping:
     # -- functions, classes, objects -------------------------------------------------------------------
 
     def _wrap_function(self, value: Any, source: Any) -> VariableTracker:
+        if self.traces and self.frontend.is_traced(value):
+            self._guard_id(value, source)
+            return TracedFunctionVariable(value, source)
         id_ = self.frontend.operator(value)
         if id_ is not None:
             self._guard_id(value, source)

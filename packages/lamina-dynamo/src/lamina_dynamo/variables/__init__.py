@@ -43,7 +43,7 @@ from .sequences import (
     SliceVariable,
     TupleVariable,
 )  # fmt: skip
-from .tensor import OperatorVariable, TensorVariable
+from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
 
 __all__ = [
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "BoundConstantMethod", "BoundMethodVariable", "BuiltinVariable",
@@ -53,6 +53,6 @@ __all__ = [
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
-    "SymIntVariable", "TensorVariable", "TupleVariable", "UserFunctionVariable", "UserObjectVariable",
+    "SymIntVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable", "UserObjectVariable",
     "VariableTracker", "ZipIterator", "cell_of", "host_of", "is_none", "realize", "type_lookup",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
 from .constant import NONE, ConstantVariable
 
-__all__ = ["OperatorVariable", "TensorVariable"]
+__all__ = ["OperatorVariable", "TensorVariable", "TracedFunctionVariable"]
 
 
 class TensorVariable(VariableTracker):
@@ -93,6 +93,40 @@ class TensorVariable(VariableTracker):
 
     def __repr__(self) -> str:
         return f"array {self.node.name}"
+
+
+class TracedFunctionVariable(VariableTracker):
+    """A function of the front end that is called on fakes; the operators that it calls become nodes."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, source: Any = None) -> None:
+        self.source = source
+        self.value = value
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def as_constant(self) -> Any:
+        return self.value
+
+    def key(self) -> Any:
+        return self.value
+
+    def truth(self, tx: Any) -> bool:
+        return True
+
+    def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return tx.traced_call(self.value, args, kwargs)
+
+    def getattr(self, tx: Any, name: str) -> VariableTracker:
+        return tx.wrap_constant(getattr(self.value, name))
+
+    def reconstruct(self, cg: Any) -> None:
+        cg.load_object(self.value)
+
+    def __repr__(self) -> str:
+        return f"function {getattr(self.value, '__qualname__', self.value)}"
 
 
 class OperatorVariable(VariableTracker):
