@@ -11,6 +11,7 @@ from typing import Any
 
 from ..ir.loops import Index, Value
 from ..lower.graph import LoweredGraph
+from ..lower.scatters import ScatterPlan
 from .groups import Group, Reason, axis_symbol
 from .joins import candidates, may_join_point, place_gather, place_reduction, raise_level
 from .merges import merge_producer
@@ -190,6 +191,8 @@ def _place_extern(fusion: Fusion, value: Value) -> None:
     fusion.steps.append(step)
     fusion.where[value] = step
     for item in value.inputs:
+        if type(value.attrs) is ScatterPlan and base_of(item).lazy:
+            continue
         operand = realize(fusion, item) if not value.attrs.takes_view(item) else realize(fusion, base_of(item))
         home = fusion.where.get(operand)
         if home is not None:

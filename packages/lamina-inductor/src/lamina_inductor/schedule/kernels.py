@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from .emitter import Emitter, linear_index
 from .groups import Group
 from .nests import build_nest
 from .row_nest import Partial
+from .scatter_nest import scatter_phases
 
-__all__ = ["BuiltKernel", "Target", "build_kernel"]
+__all__ = ["BuiltKernel", "Target", "build_kernel", "build_scatter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,31 @@ def build_kernel(
             emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype)
     sizes = dict(zip(group.axes, group.sizes, strict=True))
     body, partials, note = build_nest(emitter.statements, list(group.axes), sizes, group.inner, columns)
-    return _assemble(group, params, body, partials, note, tuple(emitter.checks))
+    return _assemble(group.members, params, body, partials, note, tuple(emitter.checks))
+
+
+def build_scatter(
+    value: Value, place: Callable[[Value], Target | None], target: Target, first_check: int
+) -> BuiltKernel:
+    """Write the kernel of a scatter; it stores to ``target``."""
+    params = _Params()
+
+    def where(item: Value) -> tuple[str, tuple[Size, ...]] | None:
+        found = place(item)
+        return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
+
+    emitter = Emitter(where, lambda item: None, first_check)
+    body = scatter_phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides))
+    return _assemble((value,), params, body, [], "scatter", tuple(emitter.checks))
 
 
 def _assemble(
-    group: Group, params: _Params, body: tuple[Loop, ...], partials: list[Partial], note: str, checks: tuple[tuple[Value, int], ...]
+    members: Sequence[Value],
+    params: _Params,
+    body: tuple[Loop, ...],
+    partials: list[Partial],
+    note: str,
+    checks: tuple[tuple[Value, int], ...],
 ) -> BuiltKernel:
     read, written, sizes = _usage(body)
     declared = []
@@ -103,7 +124,7 @@ def _assemble(
     for partial in partials:
         declared.append(BufferParam(partial.param, partial.dtype, "inout"))
         buffers.append(partial)
-    origins = tuple(dict.fromkeys(m.origin for m in group.members))
+    origins = tuple(dict.fromkeys(m.origin for m in members))
     kernel = Kernel("", tuple(declared), sizes, body, origins, note)
     return BuiltKernel(kernel, tuple(buffers), sizes, checks)
 

@@ -135,7 +135,7 @@ class StepList:
 
 def _bytes(group: Group) -> int:
     total = 0
-    for value in (*group.stored, *group.sources):
+    for value in (*group.stored, *group.sources) if type(group) is Group else (group.value, *group.value.inputs):
         count = numel(value.shape)
         total += count * value.dtype.itemsize if type(count) is int else SMALL_BYTES
     return total

@@ -11,11 +11,12 @@ from ..ir.loops import Value
 from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
 from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
+from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .epilogues import attach_epilogues, fits_rows
 from .fuse import Fusion, fuse
 from .groups import Group
-from .kernels import BuiltKernel, Target, build_kernel
+from .kernels import BuiltKernel, Target, build_kernel, build_scatter
 from .materialize import materialize
 from .order import StepList, order_steps
 from .steps import extern_step, whole
@@ -147,6 +148,9 @@ class _Assembly:
             for value in (item.value, *item.value.outputs):
                 if value not in self.place and not value.outputs:
                     self._temporary(value)
+            if type(item.value.attrs) is ScatterPlan:
+                self._add_scatter(steps, item)
+                return
             steps.add(item, extern_step(item.value, self.place, self.targets, self.fusion))
             return
         direct = [(n, v) for n, v in writes.items() if v in item.stored]
@@ -162,6 +166,16 @@ class _Assembly:
             steps.add_epilogue(item, built, scratch=len(product.consumers) == 1 and product.value not in self.targets)
         else:
             steps.add_kernel(item, built, self.partial_buffer)
+
+    def _add_scatter(self, steps: StepList, item: Any) -> None:
+        value = item.value
+        built = build_scatter(value, self.place.get, self.place[value], len(self.checks) + 1)
+        for source, dim in built.checks:
+            self.checks.append(_check(len(self.checks) + 1, source, dim))
+        steps.add_kernel(item, built, self.partial_buffer)
+        for target in self.targets.get(value, ()):
+            if target.buffer != self.place[value].buffer:
+                steps.add(item, [CopyBuffer(whole(self.place[value], value), whole(target, value))])
 
     def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
         left, right = self.epilogues[group.number].value.inputs

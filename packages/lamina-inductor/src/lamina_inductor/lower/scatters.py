@@ -1,0 +1,85 @@
+"""Writing at computed positions: index_put, scatter and scatter_add become kernels of their own.
+
+The result starts as a copy of the input; then the updates are stored in order. Iterations that could meet at one element stay in
+one thread, in order, so results are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.dtypes import compute_dtype
+from ..ir.loops import Index, Value
+from .externs import strided_view
+from .table import Call, lowers
+
+__all__ = ["ScatterPlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterPlan:
+    """Inputs: what is copied, the updates, then index tensors.
+
+    given: dimensions of the result that index tensors number; place: where their common dimensions stand among those of the updates.
+    whole: index tensors have the shape of the updates (scatter). mode: ``"set"`` or ``"add"``.
+    """
+
+    given: tuple[int, ...]
+    place: int
+    whole: bool
+    mode: str
+
+    def takes_view(self, item: Value) -> bool:
+        """Its loops read through any index transform of what lies in memory."""
+        return strided_view(item) is not None
+
+    def kept(self, updates: Value, indices: tuple[Value, ...]) -> tuple[int, ...]:
+        """Dimensions of the updates along which different positions never meet."""
+        rank = len(updates.shape)
+        if self.whole:
+            return tuple([d for d in range(rank) if d not in self.given])
+        common = len(indices[0].shape)
+        return tuple([d for d in range(rank) if not self.place <= d < self.place + common])
+
+    def target(self, emitter: Any, value: Value, index: Index) -> Index:
+        """Index into the result of the update at ``index``."""
+        tensors = value.inputs[2:]
+        if self.whole:
+            dim = self.given[0]
+            found = emitter.bind(emitter.read(tensors[0], index), value.shape[dim], value, dim=dim)
+            return (*index[:dim], found, *index[dim + 1 :])
+        count = len(tensors[0].shape)
+        common = index[self.place : self.place + count]
+        rest = iter((*index[: self.place], *index[self.place + count :]))
+        bound = {
+            d: emitter.bind(emitter.read(t, common), value.shape[d], value, wrap=True, dim=d)
+            for d, t in zip(self.given, tensors, strict=True)
+        }
+        return tuple([bound[d] if d in bound else next(rest) for d in range(len(value.shape))])
+
+
+def _scatter(call: Call, input: Value, updates: Value, indices: tuple[Value, ...], plan: ScatterPlan) -> Value | None:
+    narrow = compute_dtype(input.dtype) is not input.dtype or input.dtype.kind in ("bool", "complex")
+    if narrow and plan.mode != "set":
+        return None
+    if any(type(n) is int and n == 0 for v in (input, updates) for n in v.shape) or not input.shape:
+        return None
+    value = call.value("extern", (input, updates, *indices))
+    value.attrs = plan
+    return value
+
+
+@lowers("index_put")
+def _index_put(call: Call) -> Value | None:
+    indices = tuple(call["indices"])
+    given = tuple([d for d, i in enumerate(indices) if i is not None])
+    place = given[0] if given[-1] - given[0] == len(given) - 1 else 0
+    plan = ScatterPlan(given, place, False, "add" if call["accumulate"] else "set")
+    return _scatter(call, call["input"], call["values"], tuple([indices[d] for d in given]), plan)
+
+
+@lowers("scatter", "scatter_add")
+def _scatter_along(call: Call) -> Value | None:
+    plan = ScatterPlan((call["dim"],), 0, True, "add" if call.op == "scatter_add" else "set")
+    return _scatter(call, call["input"], call["src"], (call["index"],), plan)
