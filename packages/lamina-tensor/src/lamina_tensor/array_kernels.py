@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_prims import operator
 
 from . import _kernels

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import Device, DType, bool_, complex64, float32, int64
 from lamina_prims import operator
 
@@ -96,7 +97,9 @@ class Conversion:
         """NumPy's description of the memory."""
         return self.numpy().__array_interface__
 
-    def __dlpack__(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         """A DLPack capsule over the same memory.
 
         Raises:

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DType
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import Device, DType, bool_, complex64, complex128, float64, int64
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
@@ -79,7 +80,9 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Any:
             "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
         )
     if array.size and any(s % array.itemsize for s in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array first.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array first."
+        )
     if not array.dtype.isnative:
         raise ValueError("given numpy array has byte order different from the native byte order; convert it first")
     return wrap(array)
@@ -181,8 +184,6 @@ def creator(name: str) -> Callable[..., Any]:
     create.__name__ = create.__qualname__ = name
     create.__doc__ = by_name(name)[0].__doc__
     return create
-
-
 
 
 def legacy_tensor(data: tuple[Any, ...], device: Any = None) -> Any:

@@ -12,7 +12,7 @@ from lamina_prims.modes import MODES
 __all__ = ["creating_tensors"]
 
 
-class creating_tensors:  # noqa: N801  (used as a with statement only)
+class creating_tensors:
     """Inside, an operator called without any tensor makes a tensor instead of an array."""
 
     __slots__ = ("saved",)

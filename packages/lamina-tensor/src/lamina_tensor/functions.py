@@ -8,6 +8,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
 from lamina_fx import DType
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_prims import operator
 from lamina_prims.modes import MODES
 
@@ -57,7 +58,7 @@ def setitem(tensor: Any, index: Any, value: Any) -> None:
         call_inplace(operator("masked_fill"), tensor, (mask, value), {})
         return
     plain = tensor._array is not None and not MODES.stack and all(type(i) in _BASIC for i in items)
-    if plain and not is_grad_enabled() or plain and not tensor._requires_grad and not _wants_grad(value):
+    if (plain and not is_grad_enabled()) or (plain and not tensor._requires_grad and not _wants_grad(value)):
         check_inplace(tensor)
         _array_write(tensor, index, items, value)
         return
@@ -326,4 +327,3 @@ def _check_mask(mask: Any, sizes: tuple[Any, ...], source: int) -> None:
                 f"The shape of the mask {list(mask._sizes)} at index {offset} does not match the shape of the indexed "
                 f"tensor {list(sizes)} at index {source + offset}"
             )
-

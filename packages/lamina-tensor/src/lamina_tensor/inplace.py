@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
 

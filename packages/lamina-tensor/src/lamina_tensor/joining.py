@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from numpy._core import umath
+
 from lamina_fx import CPU, DTYPES, TensorSpec
 from lamina_prims.arrays import numpy_dtype
 from lamina_prims.modes import MODES
 from lamina_prims.registry import operators
-from numpy._core import umath
 
 from . import _C
 from .autograd.record import record

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DTYPES
 
 __all__ = ["KERNELS", "UFUNCS", "VIEWS", "Ufunc", "dtype_mask"]

@@ -146,6 +146,4 @@ def _property(spelling: str) -> property:
 def namespace_names(prefix: str = "") -> list[str]:
     """Names of the functions of a namespace: ``""`` for the root, ``"nn.functional"``, ``"linalg"``, ..."""
     lead = f"{prefix}." if prefix else ""
-    return sorted(
-        n[len(lead) :] for n in names() if n.startswith(lead) and "." not in n[len(lead) :]
-    )
+    return sorted(n[len(lead) :] for n in names() if n.startswith(lead) and "." not in n[len(lead) :])

@@ -52,9 +52,7 @@ class Plan:
             self.op.schema.bind(args, kwargs)  # raises what the user should see
             names = [p.name for p in self.op.schema.parameters]
             places = {name: len(args) + i for i, name in enumerate(kwargs)}
-            sources = tuple(
-                i if i < len(args) else places.get(name, -1 - i) for i, name in enumerate(names)
-            )
+            sources = tuple(i if i < len(args) else places.get(name, -1 - i) for i, name in enumerate(names))
             self.binders[key] = sources
         given = (*args, *kwargs.values())
         defaults = self.defaults

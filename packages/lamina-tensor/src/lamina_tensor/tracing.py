@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import Graph, Node, Spec, TensorSpec
 from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
