@@ -26,8 +26,22 @@ setup(
             "lamina_inductor.host._launcher",
             sources=[f"src/lamina_inductor/host/{name}.cpp" for name in SOURCES],
             include_dirs=[tensor_abi_folder(), numpy.get_include()],
-            depends=["src/lamina_inductor/host/launcher.h", "src/lamina_inductor/host/host_abi.h", "src/lamina_inductor/host/steps.h"],
-            extra_compile_args=[*"-std=c++17 -O3 -fopenmp-simd -fvisibility=hidden -Wall -Wextra -Wno-missing-field-initializers".split()],
+            depends=[
+                "src/lamina_inductor/host/launcher.h",
+                "src/lamina_inductor/host/host_abi.h",
+                "src/lamina_inductor/host/steps.h",
+            ],
+            extra_compile_args=[
+                *[
+                    "-std=c++17",
+                    "-O3",
+                    "-fopenmp-simd",
+                    "-fvisibility=hidden",
+                    "-Wall",
+                    "-Wextra",
+                    "-Wno-missing-field-initializers",
+                ]
+            ],
             language="c++",
         )
     ]

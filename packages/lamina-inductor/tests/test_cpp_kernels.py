@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program_builders import buffer, program
 
 from lamina_fx.dtype import bool_, dtype_of, float32, int64, uint32
 from lamina_fx.symbolic import Integer, Symbol
@@ -26,7 +27,6 @@ from lamina_inductor.ir.kernel import (
     Store,
 )
 from lamina_inductor.ir.program import Check, KernelCall, Launch, Program, SizeSource
-from program_builders import buffer, program
 
 R, C = 37, 53
 r, c, c1, c2, i = (Symbol(n, 0, (R if n == "r" else C) - 1) for n in ("r", "c", "c1", "c2", "i"))
@@ -262,5 +262,3 @@ def test_philox_is_the_reference() -> None:
     for state in ([5, 0], [-(2**61) + 3, 2**33 - 2], [7, -3]):
         array = np.array(state, np.int64)
         np.testing.assert_array_equal(artifact(array)[0], operator("philox")(array, (1003,)))
-
-

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program_builders import elementwise
 
 from lamina_fx.dtype import bool_, dtype_of, float32, float64, int32, int64
 from lamina_inductor.backends.cpp import compile_program, supports
 from lamina_inductor.host.arguments import numpy_dtype
-from program_builders import elementwise
 
-SPECIALS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, 1e-30, 88.7, -88.0, -103.0])
+SPECIALS = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, 1e-30, 88.7, -88.0, -103.0]
+)
 
 FUNCTIONS: dict[str, tuple[Any, float, float, float]] = {  # reference, range, ULP allowed
     "exp": (np.exp, -103, 88.7, 4), "exp2": (np.exp2, -149, 127.9, 4), "expm1": (np.expm1, -20, 88, 4),
@@ -125,7 +127,9 @@ def test_small_floats_convert_exactly(name: str) -> None:
     wide = run("convert_element_type", every, result=float32)
     np.testing.assert_array_equal(wide, every.astype(np.float32))
     with np.errstate(all="ignore"):
-        between = np.concatenate([wide, np.nextafter(wide, np.inf), np.nextafter(wide, -np.inf), (wide[:-1] + wide[1:]) / 2])
+        between = np.concatenate(
+            [wide, np.nextafter(wide, np.inf), np.nextafter(wide, -np.inf), (wide[:-1] + wide[1:]) / 2]
+        )
     random = np.random.default_rng(0).standard_normal(20000) * np.geomspace(1e-9, 1e5, 20000)
     with np.errstate(all="ignore"):
         x = np.concatenate([between, random, SPECIALS]).astype(np.float32)
@@ -151,7 +155,13 @@ def test_complex_functions(kind: str) -> None:
 
 def test_comparisons_and_logic() -> None:
     a, b = (g.ravel().copy() for g in np.meshgrid(SPECIALS.astype(np.float32), SPECIALS.astype(np.float32)))
-    for op, ufunc in [("lt", np.less), ("le", np.less_equal), ("eq", np.equal), ("ne", np.not_equal), ("logical_and", np.logical_and)]:
+    for op, ufunc in [
+        ("lt", np.less),
+        ("le", np.less_equal),
+        ("eq", np.equal),
+        ("ne", np.not_equal),
+        ("logical_and", np.logical_and),
+    ]:
         np.testing.assert_array_equal(run(op, a, b, result=bool_), ufunc(a, b))
     for op in ("isnan", "isinf", "isfinite", "signbit"):
         np.testing.assert_array_equal(run(op, a, result=bool_), getattr(np, op)(a))
@@ -174,6 +184,19 @@ def test_constant_powers_need_no_logarithm() -> None:
 
 def test_supports_says_what_exists() -> None:
     assert supports("exp", float32) and supports("add", int64) and supports("where", bool_)
-    assert not supports("exp", int32) and not supports("no_such_operator", float32) and not supports("erf", dtype_of("complex64"))
+    assert (
+        not supports("exp", int32)
+        and not supports("no_such_operator", float32)
+        and not supports("erf", dtype_of("complex64"))
+    )
 
 
+def test_one_plus_erf_keeps_what_a_sum_would_cancel() -> None:
+    x = np.linspace(-6, 6, 40001).astype(np.float32)
+    exact = np.vectorize(math.erfc)(-x.astype(np.float64))
+    got = run("erf_plus_one", x)
+    assert np.abs(got - exact).max() < 2.5e-7
+    near = (x > -3.9) & (x < 0)
+    assert (np.abs(got - exact)[near] / exact[near]).max() < 1e-5
+    assert np.isnan(run("erf_plus_one", np.array([np.nan], np.float32))).all()
+    assert run("erf_plus_one", np.array([np.inf, -np.inf, 0.0], np.float32)).tolist() == [2.0, 0.0, 1.0]

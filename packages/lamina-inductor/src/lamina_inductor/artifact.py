@@ -88,7 +88,9 @@ class Artifact:
             try:
                 description = from_bytes(entry.description)
             except (ValueError, KeyError, TypeError) as error:
-                raise ArtifactError(f"the description in {entry.path} cannot be read ({error}); compile again") from error
+                raise ArtifactError(
+                    f"the description in {entry.path} cannot be read ({error}); compile again"
+                ) from error
         return Artifact(description, entry.path, _load(entry, description))
 
 
@@ -97,7 +99,7 @@ def _load(entry: Entry, description: Description) -> Callable[..., tuple[Any, ..
     try:
         return _program(path, description)
     except OSError as error:
-        if "permitted" not in str(error) and "denied" not in str(error) or not hasattr(os, "memfd_create"):
+        if ("permitted" not in str(error) and "denied" not in str(error)) or not hasattr(os, "memfd_create"):
             raise ArtifactError(f"{entry.path} cannot be loaded: {error}") from error
     # The cache lies on a file system that runs no code: load a copy from memory.
     handle = os.memfd_create(description.name)
@@ -178,5 +180,3 @@ def _evaluate(expr: Any, sizes: dict[str, int]) -> int:
     if not isinstance(expr, Expr):
         return expr
     return expr.evaluate({s: sizes[s.name] for s in expr.free_symbols})
-
-

@@ -40,7 +40,9 @@ class InterpretedArtifact:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Run the graph; results are of the kind of the first tensor input."""
         host = launcher()
-        tensors = [i for i, node in enumerate(self.graph.placeholders) if hasattr(node.spec, "shape") and i < len(inputs)]
+        tensors = [
+            i for i, node in enumerate(self.graph.placeholders) if hasattr(node.spec, "shape") and i < len(inputs)
+        ]
         arrays = [host.array_of(v) if i in tensors else v for i, v in enumerate(inputs)]
         results = Interpreter(self.graph, operator).run(*arrays)
         flat = results if isinstance(results, (tuple, list)) else (results,)

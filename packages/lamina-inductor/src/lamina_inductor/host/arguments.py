@@ -103,5 +103,3 @@ def _read(where: str, value: Any, dtype: DType) -> Any:
     if array.dtype == object or array.dtype.kind not in "biufcV":
         raise TypeError(f"{where} must be a tensor or an array of numbers, got {describe(value)}")
     return array.astype(numpy_dtype(dtype)) if array.ndim == 0 and not hasattr(value, "dtype") else array
-
-

@@ -57,7 +57,11 @@ class Description:
 
 
 def describe(
-    program: Program, kernels: Sequence[KernelInfo], source: str, numbers: Sequence[Expr | int], release_gil: bool = True
+    program: Program,
+    kernels: Sequence[KernelInfo],
+    source: str,
+    numbers: Sequence[Expr | int],
+    release_gil: bool = True,
 ) -> Description:
     """The description of ``program``; ``numbers``: see ``backends.cpp.program_printer.layout_numbers``."""
     writes = frozenset(program.writes)
@@ -128,6 +132,8 @@ def from_bytes(data: bytes) -> Description:
     Raises:
         ValueError: not a description.
     """
+    if len(data) < _LENGTH.size:
+        raise ValueError("it is too short")
     (length,) = _LENGTH.unpack_from(data)
     at = _LENGTH.size + length
     fields = decode(json.loads(data[_LENGTH.size : at]))

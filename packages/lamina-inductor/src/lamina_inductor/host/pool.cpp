@@ -25,6 +25,7 @@ namespace {
 constexpr int kMaxThreads = 256;
 constexpr int kSpins = 4000; // about 50 us: longer than the gap between two kernels of a program
 constexpr int kPieces = 4;   // pieces per participant, for balance
+constexpr int kAlign = 64;   // ranges of fine-grained iterations begin at multiples of this
 
 enum State : int { kIdle, kRun, kBusy };
 
@@ -185,7 +186,12 @@ extern "C" void lm_pool_parallel(lm_body body, void *context, int64_t n, int64_t
     while (started < participants && start(started)) ++started;
     int64_t share = (n + started - 1) / started;
     int64_t piece = (share + kPieces - 1) / kPieces;
-    job = {body, context, piece < grain ? (grain < share ? grain : share) : piece, started};
+    piece = piece < grain ? (grain < share ? grain : share) : piece;
+    if (grain >= kAlign) { // a vectorised loop's remainder may round differently, so it must not depend on the threads
+        share = (share + kAlign - 1) / kAlign * kAlign;
+        piece = (piece + kAlign - 1) / kAlign * kAlign;
+    }
+    job = {body, context, piece, started};
     for (int i = 0; i < started; ++i) {
         int64_t begin = share * i, end = share * (i + 1);
         ranges[i].next.store(begin < n ? begin : n, std::memory_order_relaxed);

@@ -16,6 +16,7 @@ from ...host.description import Description, KernelInfo, describe, to_bytes
 from ...host.encoding import NotStorable
 from ...ir.kernel import Kernel, Loop, walk
 from ...ir.program import Convolution, Gemm, HostCall, Launch, Program
+from .prepare import prepare_program
 from .program_printer import PrintedProgram, layout_numbers, print_program
 from .sizes import constant, iterations
 from .toolchain import Toolchain, find_toolchain
@@ -68,6 +69,7 @@ def compile_program(program: Program, *, key: str = "", store: ArtifactStore | N
         CompileError: the compiler failed.
     """
     toolchain, store = _toolchain(), store or default_store()
+    program = prepare_program(program)
     workers = max(1, len(os.sched_getaffinity(0)))
     printed = print_program(program, libmvec=toolchain.has_libmvec, max_units=workers)
     description = describe(

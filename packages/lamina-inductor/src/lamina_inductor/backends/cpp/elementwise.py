@@ -24,7 +24,7 @@ _ALIASES: dict[str, str] = {
     "shift_right": "bitwise_right_shift", "shift_right_arithmetic": "bitwise_right_shift", "round_even": "round",
     "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_not": "not", "arctan2": "atan2",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "conjugate": "conj", "imaginary": "imag",
+    "conjugate": "conj", "conj_physical": "conj", "imaginary": "imag",
 }  # fmt: skip
 
 _ANY: dict[str, str] = {
@@ -47,14 +47,38 @@ _FLOAT: dict[str, str] = {
     "isfinite": "__builtin_fabs{f}({0}) < LM_INF", "signbit": "lm_signbit({0})", "sigmoid": "lm_sigmoid({0})",
     "remainder": "lm_fremainder({0}, {1})", "floor_div": "lm_ffloordiv({0}, {1})", "trunc_div": "__builtin_trunc{f}({0} / {1})",
     "relu": "lm_max({0}, {zero})", "frac": "{0} - __builtin_trunc{f}({0})", "heaviside": "lm_heaviside({0}, {1})",
-    "silu": "{0} * lm_sigmoid({0})", "ldexp": "{0} * lm_exp2({1})",
+    "silu": "{0} * lm_sigmoid({0})", "erf_plus_one": "lm_erf_plus_one({0})", "ldexp": "{0} * lm_exp2({1})",
 }  # fmt: skip
 _FLOAT |= {
     name: f"lm_{name}({{0}})"
-    for name in (
-        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv "
-        "lgamma digamma cbrt sinc"
-    ).split()
+    for name in [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "erfc",
+        "erfinv",
+        "lgamma",
+        "digamma",
+        "cbrt",
+        "sinc",
+    ]
 }
 _FLOAT |= {name: f"lm_{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "fmod", "nextafter")}
 
@@ -65,7 +89,7 @@ _INT: dict[str, str] = {
     "and": "({type})({0} & {1})", "or": "({type})({0} | {1})", "xor": "({type})({0} ^ {1})", "not": "({type})~{0}",
     "bitwise_left_shift": "lm_shl({0}, {1})", "bitwise_right_shift": "lm_shr({0}, {1})", "floor": "{0}", "ceil": "{0}",
     "shift_right_logical": "lm_shr({0}, {1})", "trunc": "{0}", "round": "{0}", "isnan": "false", "isinf": "false",
-    "isfinite": "true", "signbit": "{0} < 0", "gcd": "lm_gcd({0}, {1})", "relu": "lm_max({0}, {zero})",
+    "isfinite": "true", "signbit": "{0} < 0", "gcd": "lm_gcd({0}, {1})", "lcm": "lm_lcm({0}, {1})", "relu": "lm_max({0}, {zero})",
     "philox": "lm_philox({0}, {1}, {2})",
 }  # fmt: skip
 

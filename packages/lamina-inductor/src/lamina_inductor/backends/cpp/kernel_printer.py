@@ -37,11 +37,93 @@ from .literals import literal, memory_type, value_type
 __all__ = ["phase_names", "print_kernel", "symbol_name"]
 
 _RESERVED = frozenset(
-    "alignas and asm auto bitand bitor bool break case catch char class compl const continue default delete do double else "
-    "enum explicit export extern false float for friend goto if inline int long mutable namespace new not operator or "
-    "private protected public register return short signed sizeof static struct switch template this throw true try "
-    "typedef typename union unsigned using virtual void volatile while xor u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 "
-    "c64 c128 begin end context call linux unix".split()
+    [
+        "alignas",
+        "and",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "compl",
+        "const",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "not",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "f16",
+        "bf16",
+        "f32",
+        "f64",
+        "c64",
+        "c128",
+        "begin",
+        "end",
+        "context",
+        "call",
+        "linux",
+        "unix",
+    ]
 )
 
 
@@ -99,7 +181,9 @@ class _PhasePrinter:
         if self.checked:
             self.write("if (lm_error) *call->error = lm_error;")
         body = "\n".join(self.lines)
-        return f"{self.linkage} __attribute__((noinline)) void {name}(void *context, i64 begin, i64 end) {{\n{body}\n}}\n"
+        return (
+            f"{self.linkage} __attribute__((noinline)) void {name}(void *context, i64 begin, i64 end) {{\n{body}\n}}\n"
+        )
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)
@@ -371,5 +455,3 @@ def _expressions(stmt: Stmt) -> Iterator[Expr]:
         value = getattr(stmt, field, None)
         if isinstance(value, Expr):
             yield value
-
-

@@ -111,7 +111,7 @@ class _HostPrinter:
         for step in self.program.steps:
             steps += self.step(step)
         body = "\n".join(steps)
-        head = ['    i64 error = 0;']
+        head = ["    i64 error = 0;"]
         head += [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
         used = set(re.findall(r"\w+", body))
         head += [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]

@@ -11,7 +11,33 @@ from .kernel_printer import symbol_name
 __all__ = ["constant", "iterations", "number", "phase_grain", "size_name"]
 
 _HOST_NAMES = frozenset(
-    "a b c call error from g h io k n p parts s shape sizes starts to w window ws x y call_p call_s".split()
+    [
+        "a",
+        "b",
+        "c",
+        "call",
+        "error",
+        "from",
+        "g",
+        "h",
+        "io",
+        "k",
+        "n",
+        "p",
+        "parts",
+        "s",
+        "shape",
+        "sizes",
+        "starts",
+        "to",
+        "w",
+        "window",
+        "ws",
+        "x",
+        "y",
+        "call_p",
+        "call_s",
+    ]
 )
 
 

@@ -49,7 +49,15 @@ class Toolchain:
     @property
     def flags(self) -> tuple[str, ...]:
         """Flags for compiling a unit. They decide numerics: no finite-math, no signed-zero flag, contraction on."""
-        common = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fPIC", "-w", "-pipe", "-fno-asynchronous-unwind-tables")
+        common = (
+            "-std=c++17",
+            "-fno-exceptions",
+            "-fno-rtti",
+            "-fPIC",
+            "-w",
+            "-pipe",
+            "-fno-asynchronous-unwind-tables",
+        )
         simd = ("-fopenmp-simd", "-march=native", "-mprefer-vector-width=512" if "avx512f" in cpu_flags() else "")
         if self.family == "clang" and self.has_libmvec:
             simd = (*simd, "-fveclib=libmvec")

@@ -44,6 +44,10 @@ LM_NOINLINE void lm_parts_body(void *context, i64 begin, i64 end) {
         i64 first = all->starts[k], units = all->starts[k + 1] - first;
         i64 from = begin > first ? begin - first : 0, to = end - first < units ? end - first : units;
         i64 a = (i64)((__int128)part->n * from / units), b = (i64)((__int128)part->n * to / units);
+        if (part->grain >= 64) { // as the pool does: remainders of vectorised loops do not depend on the threads
+            a = a / 64 * 64;
+            b = to == units ? part->n : b / 64 * 64;
+        }
         if (a < b) part->body((void *)&part->call, a, b);
     }
 }

@@ -1,0 +1,37 @@
+"""What is done to a program between scheduling and printing: passes over its kernels, each once, whoever calls them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...ir.kernel import Kernel
+from ...ir.program import KernelCall, Launch, Program
+from .peepholes import rewrite_small
+from .tiles import tile_transposed
+
+__all__ = ["prepare_kernel", "prepare_program"]
+
+
+def prepare_kernel(kernel: Kernel) -> Kernel:
+    """The kernel as it is printed."""
+    return rewrite_small(tile_transposed(kernel))
+
+
+def prepare_program(program: Program) -> Program:
+    """``program`` with every kernel prepared."""
+    done: dict[int, Kernel] = {}
+
+    def call(item: KernelCall) -> KernelCall:
+        kernel = done.get(id(item.kernel))
+        if kernel is None:
+            kernel = done[id(item.kernel)] = prepare_kernel(item.kernel)
+        return item if kernel is item.kernel else replace(item, kernel=kernel)
+
+    def step(item: Any) -> Any:
+        if type(item) is Launch:
+            return Launch(tuple([call(part) for part in item.parts]))
+        epilogue = getattr(item, "epilogue", None)
+        return item if epilogue is None else replace(item, epilogue=call(epilogue))
+
+    return replace(program, steps=tuple([step(s) for s in program.steps]))
