@@ -7,7 +7,7 @@ from typing import Any
 from lamina_fx import TensorSpec
 
 from ..arrays import array_namespace, spec_of
-from ..dims import as_shape, canonical_dim, numel
+from ..dims import as_shape, canonical_dim, numel, surely_same
 from ..registry import both, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Shape, Size, Tensor
@@ -90,13 +90,15 @@ def _(ct, input_spec, dim, start, end, step):
 
 
 @slice_.normalize
-def _(input, dim=0, start=None, end=None, step=1):
-    size = input.shape[dim]
-    new = slice_bounds(input, dim, start, end, step)
-    whole = type(new[1]) is int and new[1] == 0 and type(step) is int and step == 1
-    if whole and (new[2] is size or new[2] == size):
+def _(input, dim=0, start=None, end=None, step=None):
+    size, by = input.shape[dim], 1 if step is None else step
+    new = slice_bounds(input, dim, start, end, by)
+    whole = type(new[1]) is int and new[1] == 0 and type(by) is int and by == 1
+    if whole and surely_same((new[2],), (size,)):
         return input
-    return slice_(input, *new, step) if new != (dim, start, end) else NotImplemented
+    if step is not None and new[0] == dim and surely_same(new[1:], (start, end)):
+        return NotImplemented
+    return slice_(input, *new, by)
 
 
 @slice_.scatter
