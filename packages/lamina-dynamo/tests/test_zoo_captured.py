@@ -8,12 +8,12 @@ import breaks_zoo as zoo
 import pytest
 
 from lamina_dynamo import CaptureWarning, optimize, reset
+from lamina_dynamo.backends import interpret
 from lamina_dynamo.numpy_frontend import NumpyFrontend
-from lamina_fx import Interpreter
 
 
 def backend(graph, example_inputs, context):
-    return Interpreter(graph, context.frontend.resolve).run
+    return interpret(graph, example_inputs, context)
 
 
 def without_line(outcome):

@@ -18,13 +18,14 @@ from __future__ import annotations
 from .capture import CaptureWarning, reset
 from .config import Config
 from .errors import BreakReason, DynamoError, InternalError, Unsupported
-from .eval import CompiledFunction, DisabledFunction, disable, is_compiling, optimize
+from .eval import CompiledFunction, DisabledFunction, disable, optimize
 from .events import CompileEvent, add_listener, recording, remove_listener
 from .frontend import Frontend
 from .guard import Ambient, Guard, GuardSet
 from .marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from .output import CaptureContext, CapturedGraph
 from .skip import add_skipped_path
+from .status import is_compiling
 
 __version__ = "0.1.0.dev0"
 PROVIDES = {"captured": 0}

@@ -28,6 +28,7 @@ from .resume import is_resume_code
 from .skip import skip_reason
 from .source import FrameScope
 from .translate import TranslationResult, translate_frame
+from .translate.state import forget_all
 
 __all__ = ["Capture", "CaptureWarning", "EntryInfo", "reset"]
 
@@ -197,6 +198,7 @@ def remember(code: CodeType) -> None:
 
 def reset() -> None:
     """Drop all compiled code and marks of all functions; the next calls compile anew."""
+    forget_all()
     for reference in list(_known.values()):
         code = reference()
         if code is not None:

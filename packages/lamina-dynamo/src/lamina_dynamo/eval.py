@@ -19,7 +19,7 @@ from . import _core
 from .capture import Capture, remember
 from .config import Config
 
-__all__ = ["CompiledFunction", "DisabledFunction", "disable", "is_compiling", "optimize"]
+__all__ = ["CompiledFunction", "DisabledFunction", "disable", "optimize"]
 
 T = TypeVar("T")
 
@@ -161,7 +161,7 @@ def _compiled_object(target: Any, capture: Capture) -> object:
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
         "__call__": staticmethod(CompiledFunction(bound, capture)),
-        "__reduce_ex__": lambda self, protocol: target.__reduce_ex__(protocol),
+        "__reduce_ex__": lambda self, protocol: (_itself, (target,)),
         "__deepcopy__": lambda self, memo: _compiled_object(copy.deepcopy(target, memo), capture),
         "__signature__": _signature(bound),
     }
@@ -171,6 +171,11 @@ def _compiled_object(target: Any, capture: Capture) -> object:
     made = object.__new__(made_class)
     object.__setattr__(made, "__dict__", target.__dict__)
     return made
+
+
+def _itself(target: object) -> object:
+    """A compiled object is pickled as the original."""
+    return target
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -192,10 +197,3 @@ def disable(function: Callable[..., Any] | None = None, *, reason: str = "") -> 
     if not callable(function):
         raise TypeError(f"disable expects a callable, got {function!r}")
     return DisabledFunction(function, reason)
-
-
-def is_compiling() -> bool:
-    """Whether the code that asks is being captured (True inside a compiled function, False in plain Python)."""
-    return False
-
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import itertools
 import math
 import operator
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import Unsupported
+from ..status import is_compiling
 from ..variables import (
     MISSING,
     NONE,
@@ -342,7 +344,7 @@ def _callable(tx: Any, value: Any) -> VariableTracker:
         return ConstantVariable(type_lookup(value.cls, "__call__") is not MISSING)
     if isinstance(value, TensorVariable):
         return ConstantVariable(callable(value.fake))
-    return ConstantVariable(hasattr(value.python_type(), "__call__"))  # noqa: B004  (the type is asked, not the value)
+    return ConstantVariable(type_lookup(value.python_type(), "__call__") is not MISSING)
 
 
 @_rule(getattr)
@@ -615,9 +617,33 @@ def _methodcaller(tx: Any, name: Any, *args: Any, **kwargs: Any) -> VariableTrac
     return PartialVariable(tx.polyfill_function("methodcaller_call"), bound, {})
 
 
+@_rule(inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isfunction)
+def _is_generator_function(tx: Any, value: Any) -> VariableTracker:
+    raise AssertionError  # replaced below
+
+
+def _code_flag(flag: int) -> Callable[..., VariableTracker]:
+    def rule(tx: Any, value: Any) -> VariableTracker:
+        if isinstance(value, BoundMethodVariable):
+            value = value.function
+        return ConstantVariable(isinstance(value, FunctionVariable) and bool(value.code.co_flags & flag))
+
+    return rule
+
+
+FUNCTION_RULES[inspect.isgeneratorfunction] = _code_flag(inspect.CO_GENERATOR)
+FUNCTION_RULES[inspect.iscoroutinefunction] = _code_flag(inspect.CO_COROUTINE)
+FUNCTION_RULES[inspect.isfunction] = _code_flag(inspect.CO_OPTIMIZED)
+
+
 @_rule(typing.cast)
 def _cast(tx: Any, kind: Any, value: Any) -> VariableTracker:
     return value
+
+
+@_rule(is_compiling)
+def _is_compiling(tx: Any) -> VariableTracker:
+    return ConstantVariable(True)
 
 
 _ = ClassVariable, DictViewVariable, FunctionVariable, IteratorVariable

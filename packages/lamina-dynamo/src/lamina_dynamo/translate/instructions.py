@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import dis
+import weakref
 from types import CodeType
 from typing import Any
 
@@ -55,10 +56,9 @@ class TableEntry:
 class DecodedCode:
     """The instructions and protected ranges of one code object."""
 
-    __slots__ = ("code", "index_of", "instructions", "table")
+    __slots__ = ("index_of", "instructions", "table")
 
     def __init__(self, code: CodeType) -> None:
-        self.code = code
         raw = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
         offsets = [i.offset for i in raw]
         jumps = _JUMPS
@@ -98,14 +98,12 @@ _CACHE: dict[int, DecodedCode] = {}
 
 
 def decode(code: CodeType) -> DecodedCode:
-    """Decode a code object; the result is kept."""
+    """Decode a code object; the result is kept as long as it."""
     found = _CACHE.get(id(code))
-    if found is not None and found.code is code:
-        return found
-    if len(_CACHE) > 10_000:  # code objects made on the fly would otherwise live for ever
-        _CACHE.clear()
-    decoded = _CACHE[id(code)] = DecodedCode(code)
-    return decoded
+    if found is None:
+        found = _CACHE[id(code)] = DecodedCode(code)
+        weakref.finalize(code, _CACHE.pop, id(code), None).atexit = False
+    return found
 
 
 def _exception_table(code: CodeType) -> list[tuple[int, int, int, int, bool]]:

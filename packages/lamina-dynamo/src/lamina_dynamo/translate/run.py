@@ -75,6 +75,8 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
         except BreakBefore as error:
             file, line, function = tx.user_line()
             _record(breaks, error.step, BreakReason(error.reason, "", file, line, function), config, None)
+        finally:
+            tx.shape_env.where = None  # backends keep the environment: it must not keep the translation
         return None
     except DynamoError:
         raise

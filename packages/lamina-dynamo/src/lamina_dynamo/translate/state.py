@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+import weakref
 from types import CodeType
 from typing import Any
 
@@ -35,15 +36,16 @@ class FrameMemory:
         return True
 
 
-_MEMORIES: dict[int, tuple[CodeType, FrameMemory]] = {}
+_MEMORIES: dict[int, FrameMemory] = {}
 
 
 def memory_of(code: CodeType) -> FrameMemory:
-    """The memory of a code object, made on first use."""
+    """The memory of a code object, made on first use; it goes with the code object."""
     found = _MEMORIES.get(id(code))
-    if found is None or found[0] is not code:
-        found = _MEMORIES[id(code)] = (code, FrameMemory())
-    return found[1]
+    if found is None:
+        found = _MEMORIES[id(code)] = FrameMemory()
+        weakref.finalize(code, _MEMORIES.pop, id(code), None).atexit = False
+    return found
 
 
 def forget_all() -> None:
