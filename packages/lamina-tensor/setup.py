@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import lamina_fx
 import numpy
 from setuptools import Extension, setup
+
+import lamina_fx
 
 SOURCES = Path("src/lamina_tensor/csrc")
 FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]

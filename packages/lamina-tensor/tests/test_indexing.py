@@ -12,8 +12,10 @@ import lamina_tensor as lt
 ARRAY = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 SAME = [
     0, -1, slice(None), slice(1, 3), slice(0, 2, 2), ..., None, (0, 1, 2), (slice(None), 1), (..., -1), (None, 0),
-    (slice(None), None, slice(1, None)), [1, 0], ([0, 1], [2, 0]), (slice(None), [0, 2]), (slice(None), slice(None), [3, 1, 1]),
-    np.array([[0, 1], [1, 0]]), (..., np.array([0, 3])), np.array([True, False]), ARRAY > 7, (0, np.array([True, False, True])),
+    (slice(None), None, slice(1, None)), [1, 0], ([0, 1], [2, 0]),
+    (slice(None), [0, 2]), (slice(None), slice(None), [3, 1, 1]),
+    np.array([[0, 1], [1, 0]]), (..., np.array([0, 3])), np.array([True, False]), ARRAY > 7,
+    (0, np.array([True, False, True])),
     np.array(True), (slice(None), [2, 0], slice(1, 3)), ([1], None, slice(0, 2)), np.int64(1), True, (1, ..., None),
     (slice(5, 9),), (slice(-2, None), -2),
 ]  # fmt: skip

@@ -7,15 +7,18 @@ import ctypes
 import pickle
 import weakref
 
-import lamina_tensor as lt
 import numpy as np
 import pytest
+
+import lamina_tensor as lt
 from lamina_fx import DTYPES
 from lamina_prims.arrays import numpy_dtype
 
 DATA = [
-    ([1, 2], lt.int64), ([1.0], lt.float32), (True, lt.bool), ([1, 2.5], lt.float32), ([], lt.float32), (1j, lt.complex64),
-    ([True, 2], lt.int64), (np.float64(1), lt.float64), (np.ones(2, np.int16), lt.int16), ([np.ones(2), np.zeros(2)], lt.float64),
+    ([1, 2], lt.int64), ([1.0], lt.float32), (True, lt.bool), ([1, 2.5], lt.float32),
+    ([], lt.float32), (1j, lt.complex64),
+    ([True, 2], lt.int64), (np.float64(1), lt.float64), (np.ones(2, np.int16), lt.int16),
+    ([np.ones(2), np.zeros(2)], lt.float64),
 ]  # fmt: skip
 
 
@@ -131,16 +134,20 @@ def test_subclasses_attributes_and_weak_references() -> None:
 class Head(ctypes.Structure):
     _fields_ = [
         ("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("data", ctypes.c_void_p),
-        ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_int64),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_int64),
         ("version", ctypes.POINTER(ctypes.c_uint64)), ("ndim", ctypes.c_int32), ("dtype", ctypes.c_int16),
-        ("device", ctypes.c_int8), ("device_index", ctypes.c_int8), ("flags", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+        ("device", ctypes.c_int8), ("device_index", ctypes.c_int8), ("flags", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     ]  # fmt: skip
 
 
 class Abi(ctypes.Structure):
     _fields_ = [
         ("version", ctypes.c_int32), ("struct_size", ctypes.c_int32), ("base", ctypes.py_object),
-        ("empty", ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int] * 3)),
+        ("empty", ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int] * 3),
+        ),
         ("from_memory", ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int] * 3,
             ctypes.py_object)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import lamina_tensor as lt
 import numpy as np
 import pytest
+
+import lamina_tensor as lt
 from lamina_fx import Graph, Interpreter
 from lamina_prims import operator
 from lamina_prims.registry import operators
@@ -74,7 +75,7 @@ def test_functions_and_methods_come_from_the_registry() -> None:
     assert lt.function("nn.functional.relu")(x - 1).tolist() == [0, 0.5]
     assert "softmax" in lt.namespace_names() and "gelu" in lt.namespace_names("nn.functional")
     with pytest.raises(AttributeError, match="no attribute 'no_such_operator'"):
-        lt.no_such_operator
+        _ = lt.no_such_operator
 
 
 def test_operator_of() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import lamina_tensor as lt
 import pytest
+
+import lamina_tensor as lt
 from lamina_fx import TensorSpec, float32
 
 TEXTS = [

@@ -29,6 +29,7 @@ from .creation import as_tensor, asarray, from_numpy, scalar_tensor, tensor
 from .dtype_names import ALIASES
 from .fake import fake_creation, fake_tensor
 from .functions import *  # noqa: F403  (its __all__)
+from .functions import __all__ as _functions
 from .methods import function, namespace_names, operator_of
 from .printing import set_printoptions
 from .random import (
@@ -62,6 +63,7 @@ device = Device
 dtype = DType
 
 __all__ = [
+    *_functions,
     "ACCEPTS",
     "Device",
     "FakeStorage",
@@ -85,7 +87,6 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
-    "is_tensor",
     "namespace_names",
     "no_grad",
     "operator_of",

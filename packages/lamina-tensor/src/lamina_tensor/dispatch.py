@@ -16,7 +16,7 @@ from lamina_prims import Operator
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
 
-from ._C import FastOp, TensorBase, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
+from ._C import FastOp, TensorBase, alias, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
 from .autograd.record import record
 from .fake import run_fake
 from .kernels import KERNELS, UFUNCS, VIEWS, dtype_mask
@@ -165,6 +165,8 @@ def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, An
     finally:
         set_grad_enabled(before)
     if grad:
+        if isinstance(out, TensorBase) and any(out is t for t in _tensors_of(args)):
+            out = alias(out, type(out), False)  # the body gave its argument back: that one keeps its own history
         parent = args[0] if args else None
         for view in (out,) if isinstance(out, TensorBase) else out:
             if view._base is not None and isinstance(parent, TensorBase):  # recording was off only for the body

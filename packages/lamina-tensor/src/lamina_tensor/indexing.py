@@ -257,7 +257,7 @@ def _parse(tensor: Any, items: tuple[Any, ...]) -> tuple[list[ViewStep], list[An
 def _consumes(item: Any) -> int:
     if item is None or item is Ellipsis or type(item) is bool:
         return 0
-    if isinstance(item, TensorBase) or isinstance(item, np.ndarray):
+    if isinstance(item, (TensorBase, np.ndarray)):
         boolean = item.dtype.kind == "bool" if isinstance(item, TensorBase) else item.dtype.kind == "b"
         return item.ndim if boolean else 1
     if type(item) is list and _is_mask(item):

@@ -125,9 +125,8 @@ def check_result(target: Any, value: Any) -> None:
     if have is not want:
         ranks = ("bool", "int", "float", "complex")
         if ranks.index(have.kind) > ranks.index(want.kind):
-            raise RuntimeError(
-                f"result type {scalar_type_name(have)} can't be cast to the desired output type {scalar_type_name(want)}"
-            )
+            result, desired = scalar_type_name(have), scalar_type_name(want)
+            raise RuntimeError(f"result type {result} can't be cast to the desired output type {desired}")
     if value._sizes != target._sizes and not _expands(value._sizes, target._sizes):
         raise RuntimeError(
             f"output with shape {list(target._sizes)} doesn't match the broadcast shape {list(value._sizes)}"
@@ -159,8 +158,8 @@ def write(target: Any, value: Any) -> None:
         source = value._array
         if source is None:
             raise RuntimeError(
-                "a traced or fake value was written into a real tensor, which is no input of the trace; give the tensor "
-                "to the trace as an input"
+                "a traced or fake value was written into a real tensor, which is no input of the trace; give the "
+                "tensor to the trace as an input"
             )
         np.copyto(array, source)
     elif type(storage) is TracedStorage:

@@ -30,7 +30,7 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
     __lamina_priority__ = 1
     __array_priority__ = 1000
 
-    def __new__(cls, *data: Any, device: Any = None) -> Any:
+    def __new__(cls, *data: Any, device: Any = None) -> Any:  # noqa: D102
         from .creation import legacy_tensor
 
         made = legacy_tensor(data, device)
@@ -151,8 +151,8 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
     def requires_grad(self, value: bool) -> None:
         if not value and not self.is_leaf:
             raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
             )
         if value and self.dtype.kind not in ("float", "complex"):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")

@@ -121,11 +121,11 @@ class Tracer:
         """Write a call whose result has ``spec``; returns traced tensors."""
         node = self._node(op, args, kwargs, spec)
         parent = args[0] if args else None
-        if op.alias is not False and isinstance(parent, TensorBase) and op.views(specs, named):
-            if type(parent.storage) is TracedStorage:
-                views = alias_without_data(op, parent, args[1:], kwargs, spec)
-                self._remember(views, node, spec)
-                return views
+        traced = isinstance(parent, TensorBase) and type(parent.storage) is TracedStorage
+        if op.alias is not False and traced and op.views(specs, named):
+            views = alias_without_data(op, parent, args[1:], kwargs, spec)
+            self._remember(views, node, spec)
+            return views
         return self._results(node, spec)
 
     def create(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -106,7 +106,7 @@ class set_grad_enabled(_Mode):
 
     __slots__ = ("mode",)
 
-    def __new__(cls, mode: bool) -> Any:
+    def __new__(cls, mode: bool) -> Any:  # noqa: D102
         return object.__new__(cls)
 
     def __init__(self, mode: bool) -> None:
@@ -121,7 +121,7 @@ class set_grad_enabled(_Mode):
         if not self.previous:
             self.previous.append(_set_grad(self.mode))
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, function: F) -> F:  # noqa: D102
         _set_grad(self.previous.pop())  # a decorator changes nothing where it stands
         return super().__call__(function)
 
