@@ -1,6 +1,6 @@
 """Conformance suites for Lamina's layers, and what tests share: comparisons, golden files, a small reverse mode.
 
-- ``suites.BackendSuite``, ``suites.EagerSuite``, ``suites.GradientSuite``: subclass them to prove a backend or an array library;
+- ``suites.BackendSuite``, ``EagerSuite``, ``GradientSuite``: subclass them to prove a backend or an array library;
 - ``operators``: checks of one operator against its samples;
 - ``reverse.vjp``: gradients of a graph on NumPy arrays by the operators' own rules;
 - ``golden``: a pytest plugin for golden files.

@@ -1,31 +1,31 @@
-"""Discrete Fourier transforms: three unnormalised primitives, and the ``fft`` namespace on top of them.
-
-Cooley and Tukey 1965 is what the external libraries do; here only lengths, norms and gradients are decided.
-"""
+"""Discrete Fourier transforms: three unnormalised primitives, which backends run as external calls."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from lamina_fx import DType, TensorSpec, complex64, complex128, float32, float64
+from lamina_fx import TensorSpec, complex64, complex128, float32, float64
 
-from ..arrays import array_dtype, array_namespace
+from ..arrays import array_namespace, element_type
 from ..dims import canonical_dim
-from ..registry import composite, ops, primitive
+from ..registry import ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
-from .pointwise import conjugate
 from .windows import padded
 
-__all__ = ["fft_c2c", "fft_c2r", "fft_r2c"]
+__all__ = ["COMPLEX", "checked_dims", "fft_c2c", "fft_c2r", "fft_r2c", "resize"]
 
-_COMPLEX = {float32: complex64, float64: complex128, complex64: complex64, complex128: complex128}
+COMPLEX = {float32: complex64, float64: complex128, complex64: complex64, complex128: complex128}
 _REAL = {complex64: float32, complex128: float64, float32: float32, float64: float64}
 
 
-def _dims(name: str, input: Tensor, dim: Sequence[int]) -> tuple[int, ...]:
+def checked_dims(name: str, input: Tensor, dim: Sequence[int]) -> tuple[int, ...]:
+    """``dim`` counted from the front, in the order given.
+
+    Raises:
+        RuntimeError: one occurs twice.
+    """
     result = tuple(canonical_dim(name, d, len(input.shape)) for d in dim)
     if len(set(result)) != len(result):
         raise RuntimeError(f"{name}: FFT dims must be unique, got {tuple(dim)}")
@@ -33,7 +33,7 @@ def _dims(name: str, input: Tensor, dim: Sequence[int]) -> tuple[int, ...]:
 
 
 def _meta_c2c(input: Tensor, dim: Sequence[int], forward: bool = True) -> TensorSpec:
-    _dims("fft", input, dim)
+    checked_dims("fft", input, dim)
     if input.dtype.kind != "complex":
         raise RuntimeError(f"fft_c2c: the input must be complex, got {input.dtype}")
     return TensorSpec(input.shape, input.dtype, None, input.device)
@@ -71,13 +71,13 @@ def _(ct, dim, forward):
 
 
 def _meta_r2c(input: Tensor, dim: Sequence[int], onesided: bool = True) -> TensorSpec:
-    dims = _dims("rfft", input, dim)
+    dims = checked_dims("rfft", input, dim)
     if input.dtype not in (float32, float64):
         raise RuntimeError(f"fft_r2c: the input must be float32 or float64, got {input.dtype}")
     shape = list(input.shape)
     if onesided:
         shape[dims[-1]] = shape[dims[-1]] // 2 + 1
-    return TensorSpec(tuple(shape), _COMPLEX[input.dtype], None, input.device)
+    return TensorSpec(tuple(shape), COMPLEX[input.dtype], None, input.device)
 
 
 def _r2c(input: Any, dim: Sequence[int], onesided: bool = True) -> Any:
@@ -102,12 +102,12 @@ def fft_r2c(input: Tensor, dim: Sequence[int], onesided: bool = True) -> Tensor:
 @fft_r2c.vjp
 def _(ct, input, dim, onesided):
     if onesided:
-        ct = _resize(ct, dim[-1], input.shape[dim[-1]])
+        ct = resize(ct, dim[-1], input.shape[dim[-1]])
     return (ops.real(fft_c2c(ct, dim, False)),)
 
 
 def _meta_c2r(input: Tensor, dim: Sequence[int], last_dim_size: Any) -> TensorSpec:
-    dims = _dims("irfft", input, dim)
+    dims = checked_dims("irfft", input, dim)
     if input.dtype.kind != "complex":
         raise RuntimeError(f"fft_c2r: the input must be complex, got {input.dtype}")
     shape = list(input.shape)
@@ -145,19 +145,12 @@ def _(ct, input, dim, last_dim_size):
     shape[place] = count
     index = ops.reshape(ops.arange(count, device=input.device), shape)
     # every frequency but 0 (and n / 2 of an even n) stands for two of the whole spectrum
-    paired = _real_like(spectrum, ops.where((index > 0) & (index * 2 < last_dim_size), 2.0, 1.0))
+    inside = ops.logical_and(ops.gt(index, 0), ops.lt(ops.mul(index, 2), last_dim_size))
+    paired = ops.convert_element_type(ops.where(inside, 2.0, 1.0), element_type(ct))
     return (ops.mul(spectrum, paired),)
 
 
-def _dtype(value: Tensor) -> DType:
-    return value.dtype if type(value.dtype) is DType else array_dtype(value.dtype)
-
-
-def _real_like(value: Tensor, factor: Tensor) -> Tensor:
-    return ops.convert_element_type(factor, _REAL[_dtype(value)])
-
-
-def _resize(input: Tensor, dim: int, size: Any) -> Tensor:
+def resize(input: Tensor, dim: int, size: Any) -> Tensor:
     """Cut or fill with zeros at the end of ``dim``."""
     have = input.shape[dim]
     if have == size:
@@ -167,198 +160,3 @@ def _resize(input: Tensor, dim: int, size: Any) -> Tensor:
     place = canonical_dim("fft", dim, len(input.shape))
     widths = [0, 0] * (len(input.shape) - 1 - place) + [0, size - have]
     return padded(input, widths)
-
-
-def _scale(value: Tensor, norm: str | None, count: Any, forward: bool) -> Tensor:
-    if norm not in (None, "backward", "forward", "ortho"):
-        raise RuntimeError(f"fft: invalid normalization mode {norm!r}; use 'backward', 'forward' or 'ortho'")
-    if norm == "ortho":
-        return ops.mul(value, 1.0 / math.sqrt(count))
-    if (norm == "forward") == forward:
-        return ops.mul(value, 1.0 / count)
-    return value
-
-
-def _as(input: Tensor, kind: str) -> Tensor:
-    have = _dtype(input)
-    base = have if have in _COMPLEX else float32
-    want = _COMPLEX[base] if kind == "complex" else base
-    if kind == "float" and have.kind == "complex":
-        raise RuntimeError(f"rfft expects a real input tensor, but got {have}")
-    return input if have is want else ops.convert_element_type(input, want)
-
-
-def _lengths(
-    name: str, input: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None
-) -> tuple[tuple[int, ...], list[Any]]:
-    rank = len(input.shape)
-    if dim is None:
-        dim = range(rank) if s is None else range(rank - len(s), rank)
-    dims = _dims(name, input, tuple(dim))
-    sizes = [input.shape[d] for d in dims] if s is None else list(s)
-    if len(sizes) != len(dims):
-        raise RuntimeError(f"{name}: s and dim must have the same length, got {s} and {dim}")
-    sizes = [input.shape[d] if type(n) is int and n == -1 else n for n, d in zip(sizes, dims, strict=True)]
-    for n in sizes:
-        if type(n) is int and n < 1:
-            raise RuntimeError(f"{name}: invalid number of data points ({n}) specified")
-    return dims, sizes
-
-
-def _transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
-    dims, sizes = _lengths(name, input, s, dim)
-    value = _as(input, "complex")
-    for d, n in zip(dims, sizes, strict=True):
-        value = _resize(value, d, n)
-    return _scale(fft_c2c(value, dims, forward), norm, math.prod(sizes), forward)
-
-
-def _real_forward(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool = True) -> Tensor:
-    dims, sizes = _lengths(name, input, s, dim)
-    value = _as(input, "float")
-    for d, n in zip(dims, sizes, strict=True):
-        value = _resize(value, d, n)
-    return _scale(fft_r2c(value, dims, True), norm, math.prod(sizes), forward)
-
-
-def _real_backward(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool = False) -> Tensor:
-    dims, sizes = _lengths(name, input, s, dim)
-    if s is None or (type(s[-1]) is int and s[-1] == -1):
-        sizes[-1] = 2 * (input.shape[dims[-1]] - 1)
-    value = _as(input, "complex")
-    for d, n in zip(dims, [*sizes[:-1], sizes[-1] // 2 + 1], strict=True):
-        value = _resize(value, d, n)
-    return _scale(fft_c2r(value, dims, sizes[-1]), norm, math.prod(sizes), forward)
-
-
-def _one(n: int | None) -> tuple[int] | None:
-    return None if n is None else (n,)
-
-
-_C = tensor(3, 4, dtype="complex64")
-_R = tensor(3, 4)
-_ONE = calls(call(_R), call(_C, 6), call(_C, 2, 0, "ortho"), call(_C, norm="forward"))
-_RONE = calls(
-    call(_R), call(_R, 6), call(tensor(5, 2), None, 0, "ortho"), call(tensor(4, dtype="int64"), norm="forward")
-)
-_ND = calls(call(_R), call(_C, (2, 6)), call(_C, None, (0,), "ortho"))
-_RND = calls(call(_R), call(_R, (2, 5)), call(_R, None, (0,), "ortho"))
-_BADNORM = [error(RuntimeError, "normalization", tensor(4, 4), norm="half")]
-
-
-@composite(names=("fft.fft",), samples=_ONE, errors=_BADNORM)
-def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Discrete Fourier transform along ``dim``, cut or zero-filled to ``n``. Complex result."""
-    return _transform("fft", input, _one(n), (dim,), norm, True)
-
-
-@composite(names=("fft.ifft",), samples=_ONE, errors=_BADNORM)
-def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of ``fft``."""
-    return _transform("ifft", input, _one(n), (dim,), norm, False)
-
-
-@composite(names=("fft.rfft",), samples=_RONE, errors=[*_BADNORM, error(RuntimeError, "real", _C)])
-def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The n // 2 + 1 first frequencies of a real signal."""
-    return _real_forward("rfft", input, _one(n), (dim,), norm)
-
-
-@composite(names=("fft.irfft",), samples=_ONE, errors=_BADNORM)
-def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of ``rfft``: ``n`` real values (2 (m - 1) when not given)."""
-    return _real_backward("irfft", input, _one(n), (dim,), norm)
-
-
-@composite(names=("fft.hfft",), samples=_ONE)
-def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform of a Hermitian half signal: real result."""
-    return _real_backward("hfft", conjugate(_as(input, "complex")), _one(n), (dim,), norm, True)
-
-
-@composite(names=("fft.ihfft",), samples=_RONE)
-def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Inverse of ``hfft``."""
-    return conjugate(_real_forward("ihfft", input, _one(n), (dim,), norm, False))
-
-
-@composite(names=("fft.fft2",), samples=_ND)
-def fft2(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Tensor:
-    """Transform along two dimensions."""
-    return _transform("fft2", input, s, dim, norm, True)
-
-
-@composite(names=("fft.ifft2",), samples=_ND)
-def ifft2(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Tensor:
-    """Inverse of ``fft2``."""
-    return _transform("ifft2", input, s, dim, norm, False)
-
-
-@composite(names=("fft.fftn",), samples=_ND)
-def fftn(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Transform along several dimensions (all by default)."""
-    return _transform("fftn", input, s, dim, norm, True)
-
-
-@composite(names=("fft.ifftn",), samples=_ND)
-def ifftn(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Inverse of ``fftn``."""
-    return _transform("ifftn", input, s, dim, norm, False)
-
-
-@composite(names=("fft.rfft2",), samples=_RND)
-def rfft2(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Tensor:
-    """Transform of real values along two dimensions, half of the last."""
-    return _real_forward("rfft2", input, s, dim, norm)
-
-
-@composite(names=("fft.irfft2",), samples=_ND)
-def irfft2(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Tensor:
-    """Inverse of ``rfft2``."""
-    return _real_backward("irfft2", input, s, dim, norm)
-
-
-@composite(names=("fft.rfftn",), samples=_RND)
-def rfftn(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Transform of real values along several dimensions, half of the last."""
-    return _real_forward("rfftn", input, s, dim, norm)
-
-
-@composite(names=("fft.irfftn",), samples=_ND)
-def irfftn(
-    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
-) -> Tensor:
-    """Inverse of ``rfftn``."""
-    return _real_backward("irfftn", input, s, dim, norm)
-
-
-def _shifts(input: Tensor, dim: Any, back: bool) -> tuple[list[Any], list[int]]:
-    rank = len(input.shape)
-    dims = list(range(rank)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    return [(input.shape[d] + 1) // 2 if back else input.shape[d] // 2 for d in dims], dims
-
-
-@composite(names=("fft.fftshift",), samples=calls(call(tensor(4, 5)), call(tensor(4, 5), 1)))
-def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Move frequency 0 to the middle."""
-    return ops.roll(input, *_shifts(input, dim, False))
-
-
-@composite(names=("fft.ifftshift",), samples=calls(call(tensor(4, 5)), call(tensor(4, 5), 1)))
-def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Inverse of ``fftshift``."""
-    return ops.roll(input, *_shifts(input, dim, True))
