@@ -22,6 +22,8 @@ class SizedInterpreter(Interpreter):
     def __init__(self, graph: Graph, resolver: Callable[[str], Callable[..., Any]]) -> None:
         super().__init__(graph, resolver)
         self.sizes: dict[Any, int] = {}
+        self.entering: Any = None
+        """The front end's ``entering(regions)``: a context manager in which a node of these regions runs."""
 
     def placeholder(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The next input; its sizes are bound to the symbols of its spec."""
@@ -35,6 +37,9 @@ class SizedInterpreter(Interpreter):
     def call_function(self, node: Node, args: Any, kwargs: Any) -> Any:
         """Call the operator."""
         args, kwargs = self._real(args), self._real(kwargs)
+        if node.regions and self.entering is not None:
+            with self.entering(node.regions):
+                return super().call_function(node, args, kwargs)
         return super().call_function(node, args, kwargs)
 
     def _real(self, value: Any) -> Any:
@@ -57,6 +62,7 @@ def interpret(graph: Graph, inputs: list[Any], context: CaptureContext) -> Calla
 
     def run(*values: Any) -> tuple[Any, ...]:
         runner = SizedInterpreter(graph, resolver)
+        runner.entering = getattr(context.frontend, "entering", None)
         for position, origin in enumerate(context.captured.inputs):
             for symbol, source in symbols.items():
                 if source == origin:

@@ -45,6 +45,7 @@ __all__ = [
     "Const",
     "DictItem",
     "DictKey",
+    "DictValue",
     "FrameScope",
     "FreeCell",
     "FunctionCell",
@@ -586,6 +587,31 @@ class DictKey(_Step):
     def emit(self, emitter: Emitter) -> None:
         """Call the C reader: walks the dict without making a list."""
         emitter.call_runtime("dict_key", lambda: (self.base.emit(emitter), emitter.load_const(self.index)), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class DictValue(_Step):
+    """The n-th value of a dict, in its order: for keys that are objects (guard the keys with `dict_keys`)."""
+
+    base: Source
+    index: int
+    opcode: ClassVar[str] = "dict_value"
+
+    def step(self) -> tuple[str, object]:
+        """The position."""
+        return self.opcode, self.index
+
+    def suffix(self) -> str:
+        """``.values()[0]``."""
+        return f".values()[{self.index}]"
+
+    def read(self, value: object) -> object:
+        """Walk the values."""
+        return next(islice(dict.values(value), self.index, None))  # type: ignore[call-overload]
+
+    def emit(self, emitter: Emitter) -> None:
+        """Call the C reader: walks the dict without making a list."""
+        emitter.call_runtime("dict_value", lambda: (self.base.emit(emitter), emitter.load_const(self.index)), 2)
 
 
 @dataclass(frozen=True, slots=True)

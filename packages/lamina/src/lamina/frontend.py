@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import operator as python_operators
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -25,6 +26,7 @@ from lamina_prims import Operator
 from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, creation, fake_creation, fake_tensor, operator_of
+from lamina_tensor.creator import creating_tensors
 
 __all__ = ["LaminaFrontend"]
 
@@ -242,8 +244,16 @@ class LaminaFrontend:
         return "write" if id.endswith("_") or id == "setitem" else None
 
     def resolve(self, id: str) -> Callable[..., Any]:
-        """What runs an id on real tensors."""
-        return resolve(id)
+        """What runs an id on real tensors; operators without tensor arguments make tensors."""
+        function = resolve(id)
+        if not isinstance(function, Operator):
+            return function
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with creating_tensors():
+                return function(*args, **kwargs)
+
+        return run
 
     # -- attributes ------------------------------------------------------------------------------------
 
@@ -314,6 +324,19 @@ class LaminaFrontend:
         if now:
             return () if self._entry_grad_mode else ("enable_grad",)
         return ("no_grad",)
+
+    @contextmanager
+    def entering(self, regions: tuple[str, ...]) -> Iterator[None]:
+        """While the block runs, the grad mode is that of these regions."""
+        wanted = [r for r in regions if r in ("no_grad", "enable_grad")]
+        if not wanted:
+            yield
+            return
+        before = _C.set_grad_enabled(wanted[-1] == "enable_grad")
+        try:
+            yield
+        finally:
+            _C.set_grad_enabled(before)
 
     def skip_reason(self, code: CodeType) -> str | None:
         """Frames of the eager engine are not captured; those of nn and optim are."""

@@ -119,6 +119,16 @@ static PyObject *dict_key(PyObject *dict, int64_t index)
     return nullptr;
 }
 
+static PyObject *dict_value(PyObject *dict, int64_t index)
+{
+    if (!PyDict_Check(dict)) return nullptr;
+    Py_ssize_t at = 0;
+    PyObject *value = nullptr;
+    while (PyDict_Next(dict, &at, nullptr, &value))
+        if (index-- == 0) return value;
+    return nullptr;
+}
+
 static PyObject *function_part(const Instruction &i, PyObject *value)
 {
     if (!PyFunction_Check(value)) return nullptr;
@@ -151,6 +161,7 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
         return PyList_Check(value) && i.number < PyList_GET_SIZE(value) ? PyList_GET_ITEM(value, i.number) : nullptr;
     case Op::DictItem: return dict_get(value, i.object);
     case Op::DictKey: return dict_key(value, i.number);
+    case Op::DictValue: return dict_value(value, i.number);
     case Op::FunctionCode:
     case Op::FunctionGlobals:
     case Op::FunctionDefault:

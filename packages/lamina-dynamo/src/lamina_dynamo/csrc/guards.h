@@ -17,7 +17,7 @@ namespace lamina {
 enum class Op : uint8_t {
     Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKey, GetItem,
     FunctionCode, FunctionGlobals, FunctionDefault, FunctionKwDefault, FunctionCell, MethodFunction, MethodSelf, Const, Weak,
-    Module, TensorProperty,
+    Module, TensorProperty, DictValue,
     /* checks, in the order of lamina_dynamo.guard.GuardKind */
     CheckId = 32, CheckType, CheckNone, CheckCode, CheckCell, CheckLength, CheckEquals, CheckTensor, CheckDictHas,
     CheckDictKeys, CheckNameAbsent, CheckAttr, CheckAmbient, CheckArray, CheckSame, CheckDistinct, CheckNoOverlap,

@@ -25,6 +25,7 @@ from ..source import (
     Attr,
     DictItem,
     DictKey,
+    DictValue,
     GetItem,
     InstanceAttr,
     Item,
@@ -213,17 +214,21 @@ class Wrapping:
         return made
 
     def _fill_dict(self, made: DictVariable, value: Any, source: Any) -> None:
+        by_identity = False
         for i, (k, v) in enumerate(dict.items(value) if isinstance(value, dict) else value.items()):
             if is_plain(k) or isinstance(k, type):
                 key, tracker = k, ConstantVariable(k) if not isinstance(k, type) else ClassVariable(k)
                 where = source and (DictItem(source, k) if isinstance(value, dict) else GetItem(source, k))
             else:
-                made.guard_order(self)
+                by_identity = True
                 tracker = self.wrap(k, source and DictKey(source, i))
                 key = self.key_of(tracker)
-                where = source and _DictValue(source, i)
+                where = source and DictValue(source, i)
             made.entries[key] = Lazy(v, where)
             made.keys[key] = tracker
+            made.real_keys.append(k)
+        if by_identity:
+            made.guard_order(self)
 
     def _wrap_set(self, value: Any, source: Any) -> VariableTracker:
         if not all(is_plain(v) or isinstance(v, (type, enum.Enum)) for v in value):
@@ -382,6 +387,7 @@ class Wrapping:
             for name, item in table.items():
                 attrs.entries[name] = Lazy(item, source and InstanceAttr(source, name))
                 attrs.keys[name] = ConstantVariable(name)
+                attrs.real_keys.append(name)
             made.attrs = attrs
         for base in _NATIVE_BASES:
             if isinstance(value, base):
@@ -484,10 +490,7 @@ class Wrapping:
 
     def guard_dict_keys(self, variable: DictVariable) -> None:
         """The caller's dict has exactly its keys, in order (those at entry)."""
-        before = self.side_effects.before.get(variable)
-        entries = variable.entries if before is None else before
-        keys = [_real_key(k) for k in entries]
-        self.guard(g.dict_keys(variable.source, keys))
+        self.guard(g.dict_keys(variable.source, variable.real_keys))
 
     def guard_dict_absent(self, variable: DictVariable, key: Any) -> None:
         """The caller's dict (or object) lacks a key."""
@@ -566,38 +569,6 @@ def g_weak(value: Any) -> Any:
         return WeakObject(value)
     except TypeError:
         return Const(value)
-
-
-def _real_key(key: Any) -> Any:
-    if isinstance(key, ObjectKey):
-        return getattr(key.tracker, "example", None) or _example_of(key.tracker)
-    return key
-
-
-def _example_of(tracker: Any) -> Any:
-    for name in ("real", "value", "fn"):
-        value = getattr(tracker, name, None)
-        if value is not None:
-            return value
-    raise Unsupported(f"{tracker!r} as a key of a dict of the caller")
-
-
-from dataclasses import dataclass  # noqa: E402
-
-from ..source import Source  # noqa: E402
-
-
-@dataclass(frozen=True, slots=True)
-class _DictValue(Source):
-    """The n-th value of a dict, for keys that are objects: ``base[DictKey(base, n)]``."""
-
-    base: Any
-    index: int
-
-    @property
-    def name(self) -> str:
-        """``x[keys[0]]``."""
-        return f"{self.base.name}[keys[{self.index}]]"
 
 
 _NATIVE_BASES = (dict, list, tuple, set, frozenset, int, float, str, bytes, deque)

@@ -21,7 +21,7 @@ class DictVariable(VariableTracker):
     when it is iterated or measured (``order_guarded``).
     """
 
-    __slots__ = ("absent", "entries", "factory", "keys", "kind", "order_guarded", "owner")
+    __slots__ = ("absent", "entries", "factory", "keys", "kind", "order_guarded", "owner", "real_keys")
 
     def __init__(
         self, entries: dict[Any, Any] | None = None, keys: dict[Any, Any] | None = None, source: Any = None,
@@ -33,6 +33,8 @@ class DictVariable(VariableTracker):
         self.kind = kind
         self.factory = factory
         self.absent: set[Any] = set()
+        self.real_keys: list[Any] = []
+        """Keys at entry of a dict of the caller."""
         self.owner: Any = None
         """The object whose ``__dict__`` this is."""
         self.order_guarded = source is None
