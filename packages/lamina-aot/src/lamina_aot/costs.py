@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import Node, Size, TensorSpec
-from lamina_prims import operators
+from lamina_prims import Operator, operators
+
+from .calls import called_operators
 
 __all__ = ["BANNED", "CHEAP", "FREE", "MODERATE", "bytes_of", "recompute_cost"]
 
@@ -34,15 +36,40 @@ def size_hint(size: Size) -> int:
 
 def recompute_cost(node: Node) -> int:
     """The class of computing ``node`` again (one of the four constants)."""
-    if node.op != "call_function":
+    if node.op != "call_function" or node.target == "getitem":
         return FREE
     if node.effect is not None:
         return BANNED
-    if node.target == "getitem":
-        return FREE
     operator = operators().get(node.target)
-    if operator is None:
-        return BANNED
-    if operator.alias:
-        return FREE
-    return min(operator.cost, BANNED)
+    return BANNED if operator is None else _class_of(operator)
+
+
+_FAMILIES = {
+    "reductions": MODERATE,
+    "scans": MODERATE,
+    "indexing": MODERATE,
+    "index_update": MODERATE,
+    "pooling": MODERATE,
+    "windows": MODERATE,
+    "products": BANNED,
+    "convolution": BANNED,
+    "linalg": BANNED,
+    "fourier": BANNED,
+    "sorting": BANNED,
+}
+"""Primitives by the module that declares them; all others are pointwise or move data."""
+
+_known: dict[Operator, int] = {}
+
+
+def _class_of(operator: Operator) -> int:
+    """A primitive's own class; of a composite, the dearest of what its body calls."""
+    found = _known.get(operator)
+    if found is None:
+        if operator.is_primitive:
+            family = operator.function.__module__.rpartition(".")[2]
+            found = FREE if operator.alias else _FAMILIES.get(family, CHEAP)
+        else:
+            found = max(map(_class_of, called_operators(operator)), default=CHEAP)
+        _known[operator] = found
+    return found

@@ -47,6 +47,7 @@ class CompiledGraph:
         self._plain = (
             self.halves is None
             and not self.joint.grad_updates
+            and not self.joint.grad_inputs
             and [(o.kind, o.index) for o in outputs] == [("value", k) for k in range(self.joint.forward_count)]
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lamina_prims.modes import MODES
 
-__all__ = ["creating_tensors"]
+__all__ = ["calling_user_code", "creating_tensors"]
 
 
 class creating_tensors:
@@ -23,6 +23,22 @@ class creating_tensors:
             from .dispatch import create
 
             MODES.creator = create
+
+    def __exit__(self, *error: Any) -> None:
+        MODES.creator = self.saved
+
+
+class calling_user_code:
+    """Inside, operators called without any tensor do what they did outside of the engine: arrays, unless traced."""
+
+    __slots__ = ("saved",)
+
+    def __enter__(self) -> None:
+        from .dispatch import create
+
+        self.saved = MODES.creator
+        if self.saved is create:
+            MODES.creator = None
 
     def __exit__(self, *error: Any) -> None:
         MODES.creator = self.saved

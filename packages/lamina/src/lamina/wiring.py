@@ -15,6 +15,7 @@ from lamina_aot import compile_captured
 from lamina_fx import Graph
 from lamina_fx.passes import eliminate_common_subexpressions, eliminate_dead_code, fold_identities
 from lamina_prims import decompose
+from lamina_tensor import Tensor
 
 from .backends import Backend
 from .records import GraphRecord, new_record
@@ -73,6 +74,10 @@ def _identifier(name: str) -> str:
 def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:
     """From core level to what a backend takes: strict primitives and the ids in ``keep``, cleaned up."""
     lowered = decompose(graph, level="prims", keep=keep)
+    lowered.attributes = {
+        name: value.detach().numpy() if isinstance(value, Tensor) else value
+        for name, value in lowered.attributes.items()
+    }
     fold_identities(lowered)
     eliminate_common_subexpressions(lowered)
     eliminate_dead_code(lowered)

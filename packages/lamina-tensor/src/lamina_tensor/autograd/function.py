@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._C import TensorBase, alias, is_grad_enabled, set_grad_enabled
+from ..creator import calling_user_code
 from .node import _FREED, Node, check_version, edge_of
 from .record import set_history
 from .reduce_gradient import reduce_gradient
@@ -124,7 +125,8 @@ class FunctionNode(Node):
                 if spec is None and self._out_specs[i] is not None:
                     shape, dtype = self._out_specs[i]
                     full[i] = operator("zeros")(shape, dtype=dtype)
-        results = self.function.backward(self, *full)
+        with calling_user_code():
+            results = self.function.backward(self, *full)
         results = results if isinstance(results, (tuple, list)) else (results,)
         extra = [r for r in results[len(self.needs_input_grad) :] if r is not None]
         if len(results) < len(self.needs_input_grad) or extra:
