@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lamina_prims import operators
 from tracing import assert_same, compiled
+
+from lamina_prims import operators
 
 SKIPPED_TAGS = {"nondeterministic", "dynamic"}
 WRITES = {"copy_to"}
@@ -16,7 +17,9 @@ WRITES = {"copy_to"}
 
 def _ids() -> list[str]:
     found = operators().items()
-    return sorted(id for id, op in found if op.samples is not None and not (op.tags & SKIPPED_TAGS) and id not in WRITES)
+    return sorted(
+        id for id, op in found if op.samples is not None and not (op.tags & SKIPPED_TAGS) and id not in WRITES
+    )
 
 
 @pytest.mark.parametrize("id", _ids())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import Graph, GraphBuilder, TensorSpec
 from lamina_inductor.ir.interpret import run_program
 from lamina_inductor.ir.program import Program

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from lamina_fx import DType
-from lamina_fx.symbolic import Expr, Symbol
+from lamina_fx.symbolic import Expr
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 

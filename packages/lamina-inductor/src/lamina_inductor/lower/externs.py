@@ -22,7 +22,9 @@ class GemmPlan:
     def takes_view(self, item: Value) -> bool:
         """Can the step read this operand where its base lies, through strides?"""
         found = strided_view(item)
-        return found is not None and any(_is_one(s) or _is_one(n) for s, n in zip(found[1][1:], item.shape[1:], strict=True))
+        return found is not None and any(
+            _is_one(s) or _is_one(n) for s, n in zip(found[1][1:], item.shape[1:], strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,5 +175,3 @@ def _tensors(argument: Any, found: dict[Value, None]) -> None:
     elif type(argument) is dict:
         for item in argument.values():
             _tensors(item, found)
-
-

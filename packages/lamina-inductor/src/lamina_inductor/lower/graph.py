@@ -61,7 +61,9 @@ class _Lowering:
             elif node.op == "call_function":
                 self._call(node)
             else:
-                raise NotImplementedError(f"inductor takes no {node.op} nodes (node {node.name}); trace the graph first")
+                raise NotImplementedError(
+                    f"inductor takes no {node.op} nodes (node {node.name}); trace the graph first"
+                )
         return self.result
 
     def _placeholder(self, node: Node) -> None:

@@ -13,7 +13,18 @@ from ..ir.loops import Size
 from .emitter import Reduce
 from .flat import Flat, Info
 
-__all__ = ["COMBINE", "identity_of", "as_index", "closure", "dtype_of", "flatten_axes", "grain", "in_order", "nest", "wants_rows"]
+__all__ = [
+    "COMBINE",
+    "identity_of",
+    "as_index",
+    "closure",
+    "dtype_of",
+    "flatten_axes",
+    "grain",
+    "in_order",
+    "nest",
+    "wants_rows",
+]
 
 COMBINE = {
     "sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and",

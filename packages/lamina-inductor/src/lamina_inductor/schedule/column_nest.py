@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx.symbolic import Integer, Min, Symbol
+from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.kernel import Let, Load, Local, Loop, Stmt, Store
 from .blocks import as_index, closure, combine, dtype_of, grain, identity_of, in_order
 from .emitter import Reduce
 from .flat import Flat, Info, analyse
 from .groups import axis_symbol
-from .pointwise_nest import flat_rows
+from .rows import flat_rows
 
 __all__ = ["column_nest"]
 
@@ -77,7 +77,12 @@ class _Columns:
     def _scalar(self, info: Info) -> bool:
         """Varies over the outer axis only."""
         kind = type(info.stmt)
-        return kind not in (Reduce, Store) and not (info.axes & self.flat.inner) and self.place not in info.axes and info.level == 0
+        return (
+            kind not in (Reduce, Store)
+            and not (info.axes & self.flat.inner)
+            and self.place not in info.axes
+            and info.level == 0
+        )
 
     def _column(self, info: Info) -> bool:
         """One value per column."""
@@ -86,9 +91,7 @@ class _Columns:
     def _roots(self, level: int) -> list[Info]:
         found = []
         for info in self.flat.info.values():
-            if type(info.stmt) is Reduce and info.level == level + 1:
-                found.append(info)
-            elif type(info.stmt) is Store and info.level == level and (info.axes & self.flat.inner):
+            if (type(info.stmt) is Reduce and info.level == level + 1) or (type(info.stmt) is Store and info.level == level and (info.axes & self.flat.inner)):
                 found.append(info)
         return found
 

@@ -20,6 +20,7 @@ from ..ir.loops import Index, Size, Value
 
 __all__ = ["Emitter", "Reduce", "Unfusable", "linear_index"]
 
+
 class Unfusable(Exception):
     """A group needs a value at an index where its loops do not have it. The scheduler then cuts the group apart."""
 

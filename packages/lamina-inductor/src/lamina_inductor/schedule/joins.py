@@ -90,13 +90,21 @@ def may_join_point(fusion: Any, group: Group, value: Value, index: Index) -> boo
             continue
         if home is group:
             is_late = base in group.late
-            if (late is not None and late != is_late) or not _readable(fusion, group, base, forward_index(chain, index)):
+            if (late is not None and late != is_late) or not _readable(
+                fusion, group, base, forward_index(chain, index)
+            ):
                 return None
             late = is_late
         elif not _before(home, group):
             return None
     late = bool(late)
-    if not late and group.inner and not _parallel_enough(group) and _uses(index, group.inner) and _reads_rows(group, value):
+    if (
+        not late
+        and group.inner
+        and not _parallel_enough(group)
+        and _uses(index, group.inner)
+        and _reads_rows(group, value)
+    ):
         return None
     return late
 
@@ -135,7 +143,9 @@ def _readable(fusion: Any, group: Group, base: Value, index: Index, depth: int =
     for item in base.inputs:
         chain = chain_to_base(item)
         below = chain[-1].inputs[0] if chain else item
-        if fusion.where.get(below) is group and not _readable(fusion, group, below, forward_index(chain, index), depth + 1):
+        if fusion.where.get(below) is group and not _readable(
+            fusion, group, below, forward_index(chain, index), depth + 1
+        ):
             return False
     return True
 

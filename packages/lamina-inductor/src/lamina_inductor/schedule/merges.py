@@ -81,9 +81,7 @@ def _merge_rows(fusion: Any, producer: Group, consumer: Group, value: Value, wan
     return _finish(fusion, producer, consumer, mapping, consumer.inner, late)
 
 
-def _solve(
-    producer: Group, consumer: Group, value: Value, wanted: Index, bijective: bool
-) -> dict[Expr, Size] | None:
+def _solve(producer: Group, consumer: Group, value: Value, wanted: Index, bijective: bool) -> dict[Expr, Size] | None:
     """The producer's axes as expressions over the consumer's."""
     mapping: dict[Expr, Size] = {}
     for have, want in zip(producer.index[value], wanted, strict=True):

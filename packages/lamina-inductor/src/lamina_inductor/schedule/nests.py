@@ -124,5 +124,3 @@ def _full(flat: Flat) -> tuple[tuple[Loop, ...], list[Partial], str]:
     if any(type(i.stmt) is Store and (i.axes & turned.inner) and i.late for i in turned.info.values()):
         raise Unfusable("an element of a full reduction's operand waits for its result")
     return (*row_nest(turned), "all by partial results")
-
-

@@ -158,5 +158,3 @@ def _operands(value: Any) -> list[Operand]:
     if type(value) in (tuple, list):
         return [o for item in value for o in _operands(item)]
     return []
-
-

@@ -277,5 +277,3 @@ def _safe_in_place(built: BuiltKernel, buffer: str) -> bool:
         elif type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != stores[0].index):
             return False
     return len(stores) == 1
-
-

@@ -18,8 +18,8 @@ from .blocks import as_index, closure, combine, flatten_axes, grain, identity_of
 from .emitter import Reduce
 from .flat import Flat, Info, substitute
 from .groups import axis_symbol
-from .pointwise_nest import flat_rows
 from .row_passes import RowPlan, plan_row, row_body
+from .rows import flat_rows
 
 __all__ = ["Partial", "row_nest"]
 
@@ -119,16 +119,16 @@ def _over(axes: list[Symbol], flat: Flat, body: tuple[Stmt, ...]) -> Loop:
 def _substitute_all(stmt: Stmt, mapping: dict[Expr, Any]) -> Stmt:
     if type(stmt) is Loop:
         body = tuple([_substitute_all(s, mapping) for s in stmt.body])
-        return Loop(stmt.axis, stmt.extent.substitute(mapping), stmt.kind, body, stmt.accumulators, stmt.step, stmt.grain)
+        return Loop(
+            stmt.axis, stmt.extent.substitute(mapping), stmt.kind, body, stmt.accumulators, stmt.step, stmt.grain
+        )
     return substitute(stmt, mapping)
 
 
 # -- the last phase --------------------------------------------------------------------------------------
 
 
-def _finals(
-    flat: Flat, inner: list[Symbol], late: list[Info], chunks: Size, size: Size, spare: int
-) -> list[Loop]:
+def _finals(flat: Flat, inner: list[Symbol], late: list[Info], chunks: Size, size: Size, spare: int) -> list[Loop]:
     numbers = {info.key: n for n, info in enumerate(late)}
     stores = [i for i in flat.info.values() if type(i.stmt) is Store and i.late]
     scalar = [i for i in stores if not (i.axes & flat.inner)]

@@ -88,7 +88,7 @@ def _collect(plan: RowPlan, sweep: Pass, number: int, first: dict[Any, int]) -> 
             continue
         first.setdefault(key, number)
         sweep.computed.add(key)
-        work.extend(n for n in info.needs if type(flat.info[n].stmt) is not Reduce or is_root and n in flat.info)
+        work.extend(n for n in info.needs if type(flat.info[n].stmt) is not Reduce or (is_root and n in flat.info))
 
 
 def _worth_keeping(flat: Flat, info: Info) -> bool:
@@ -171,7 +171,11 @@ def _add_to_array(plan: RowPlan, stmt: Reduce, position: Any) -> list[Stmt]:
 
 
 def _loops(
-    axes: list[Symbol], flat: Flat, body: list[tuple[frozenset[Symbol], Stmt]], sums: list[tuple[str, Reduce]], depth: int
+    axes: list[Symbol],
+    flat: Flat,
+    body: list[tuple[frozenset[Symbol], Stmt]],
+    sums: list[tuple[str, Reduce]],
+    depth: int,
 ) -> tuple[Stmt, ...]:
     """Nested loops over ``axes``; each level has accumulators of its own, fed by the level below."""
     axis, rest = axes[0], axes[1:]

@@ -44,7 +44,11 @@ def _axes(shape: tuple[Size, ...]) -> tuple[list[Symbol], dict[Symbol, Size], In
         else:
             axes.append(axis_symbol(len(axes), size))
             index.append(axes[-1])
-    return axes, {a: s for a, s in zip(axes, [s for s in shape if not (type(s) is int and s == 1)], strict=True)}, tuple(index)
+    return (
+        axes,
+        {a: s for a, s in zip(axes, [s for s in shape if not (type(s) is int and s == 1)], strict=True)},
+        tuple(index),
+    )
 
 
 def _updates(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]]) -> Loop:
@@ -73,7 +77,9 @@ def _by_blocks(flat: Flat, axes: list[Symbol]) -> Loop:
     split = analyse(statements, [block, *axes[:-1], place], sizes, frozenset())
     body = nest([*axes[:-1], place], split, in_order(split, set(split.info)))
     work = split.extent(axes[:-1])
-    return Loop(block, as_index(sizes[block]), "parallel", body, grain=grain(work * BLOCK if type(work) is int else None))
+    return Loop(
+        block, as_index(sizes[block]), "parallel", body, grain=grain(work * BLOCK if type(work) is int else None)
+    )
 
 
 def _by_axis(flat: Flat, axes: list[Symbol], axis: Symbol) -> Loop:

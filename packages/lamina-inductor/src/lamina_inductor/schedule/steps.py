@@ -18,9 +18,7 @@ def whole(target: Target, value: Value) -> Operand:
     return Operand(target.buffer, target.dtype, 0, value.shape, target.strides)
 
 
-def extern_step(
-    value: Value, place: dict[Value, Target], targets: dict[Value, list[Target]], fusion: Any
-) -> list[Any]:
+def extern_step(value: Value, place: dict[Value, Target], targets: dict[Value, list[Target]], fusion: Any) -> list[Any]:
     """The step that computes ``value``, and copies for further places where it must be stored."""
     from ..ir.program import CopyBuffer
 

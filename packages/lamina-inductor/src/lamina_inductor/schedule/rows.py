@@ -1,0 +1,39 @@
+"""Make one axis of several, for the one parallel axis of a phase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lamina_fx.symbolic import Symbol
+
+from .flat import Flat, analyse, substitute
+from .groups import axis_symbol
+
+__all__ = ["flat_rows"]
+
+
+def flat_rows(flat: Flat, rows: list[Symbol], number: int) -> tuple[Flat, Symbol]:
+    """Replace several axes by one, with divisions in the indices."""
+    if len(rows) == 1:
+        return flat, rows[0]
+    extent = flat.extent(rows)
+    row = axis_symbol(number, extent)
+    mapping: dict[Any, Any] = {}
+    rest: Any = row
+    for axis in reversed(rows[1:]):
+        mapping[axis] = rest % flat.sizes[axis]
+        rest = rest // flat.sizes[axis]
+    mapping[rows[0]] = rest
+    statements = [substitute(s, mapping) for s in flat.statements]
+    statements = [replace(s, axes=_moved(s.axes, mapping)) if hasattr(s, "axes") else s for s in statements]
+    axes = [row, *[a for a in flat.axes if a not in mapping]]
+    sizes: dict[Symbol, Any] = {row: extent}
+    for axis, size in flat.sizes.items():  # a size may depend on a row: the last tile is shorter
+        if axis not in mapping:
+            sizes[axis] = size if type(size) is int else size.substitute(mapping)
+    return analyse(statements, axes, sizes, flat.inner), row
+
+
+def _moved(axes: frozenset[Symbol], mapping: dict[Any, Any]) -> frozenset[Symbol]:
+    return frozenset().union(*[mapping[a].free_symbols if a in mapping else {a} for a in axes])
