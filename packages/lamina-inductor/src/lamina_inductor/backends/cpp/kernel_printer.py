@@ -33,6 +33,7 @@ from ...ir.kernel import (
 )
 from .elementwise import convert, expression
 from .literals import literal, memory_type, value_type
+from .random_blocks import FillRandom
 
 __all__ = ["phase_names", "print_kernel", "symbol_name"]
 
@@ -308,6 +309,8 @@ class _PhasePrinter:
         elif kind is Local:
             self.types[stmt.name] = stmt.dtype  # type: ignore[union-attr]
             self.write(f"alignas(64) {memory_type(stmt.dtype)} {_name(stmt.name)}[{stmt.size}];")  # type: ignore[union-attr]
+        elif kind is FillRandom:
+            self.fill_random(stmt)  # type: ignore[arg-type]
         elif kind is BindIndex:
             self.bind(stmt)  # type: ignore[arg-type]
         elif kind is If:
@@ -384,6 +387,11 @@ class _PhasePrinter:
         self.write(f"lm_error = {name}_error > lm_error ? {name}_error : lm_error;")
         self.write(f"const i64 {name} = {name}_bad ? 0 : {raw};")
 
+    def fill_random(self, stmt: FillRandom) -> None:
+        seed, offset = (self.operand(o, int64) for o in (stmt.seed, stmt.offset))
+        place = f"{self.index(stmt.first)}, {self.index(stmt.count)}"
+        self.write(f"lm_philox_fill({_name(stmt.target)}, {seed}, {offset}, {place});")
+
     # -- operands --------------------------------------------------------------------------------------------------
 
     def dtype_of(self, operand: Operand, otherwise: DType) -> DType:
@@ -451,7 +459,7 @@ def _mentioned(loop: Loop) -> frozenset[str]:
 
 
 def _expressions(stmt: Stmt) -> Iterator[Expr]:
-    for field in ("extent", "index", "expr", "size", "grain"):
+    for field in ("extent", "index", "expr", "size", "grain", "first", "count"):
         value = getattr(stmt, field, None)
         if isinstance(value, Expr):
             yield value

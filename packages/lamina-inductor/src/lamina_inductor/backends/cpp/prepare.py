@@ -8,6 +8,7 @@ from typing import Any
 from ...ir.kernel import Kernel
 from ...ir.program import KernelCall, Launch, Program
 from .peepholes import rewrite_small
+from .random_blocks import block_random
 from .tiles import tile_transposed
 
 __all__ = ["prepare_kernel", "prepare_program"]
@@ -15,7 +16,7 @@ __all__ = ["prepare_kernel", "prepare_program"]
 
 def prepare_kernel(kernel: Kernel) -> Kernel:
     """The kernel as it is printed."""
-    return rewrite_small(tile_transposed(kernel))
+    return rewrite_small(block_random(tile_transposed(kernel)))
 
 
 def prepare_program(program: Program) -> Program:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lamina_fx.symbolic import Expr, Integer, Min, Symbol
+from lamina_fx.symbolic import Expr, Integer, Min, Symbol, as_expr
 
 from ...ir.kernel import Accumulate, BindIndex, If, IndexValue, Kernel, Let, Load, Local, Loop, Stmt, Store, walk
 
@@ -80,7 +80,7 @@ def _step(index: Expr, axis: Symbol) -> Expr:
 
 
 def _is_transposed(load: Load, axis: Symbol, row: Symbol, shift: dict[Symbol, Expr]) -> bool:
-    if load.mask is not None or axis not in load.index.free_symbols:
+    if load.mask is not None or axis not in as_expr(load.index).free_symbols:
         return False
     index = load.index.substitute(shift)  # type: ignore[arg-type]
     along = _step(index, axis)
@@ -123,7 +123,7 @@ def _rebuild(phase: Loop, inner: Loop, loads: list[Load], number: int, width: in
 def _moved(stmt: Stmt, at: dict[Symbol, Expr]) -> Stmt:
     kind = type(stmt)
     if kind is Load or kind is Store:
-        return replace(stmt, index=stmt.index.substitute(at))  # type: ignore[union-attr, arg-type]
+        return replace(stmt, index=as_expr(stmt.index).substitute(at))  # type: ignore[union-attr, arg-type]
     if kind is IndexValue:
         return replace(stmt, expr=stmt.expr.substitute(at))  # type: ignore[union-attr, arg-type]
     return stmt
