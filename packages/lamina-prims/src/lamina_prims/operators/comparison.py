@@ -227,7 +227,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     return close
 
 
-@composite(names=("all_equal",), id="all_equal", samples=calls(call(tensor(2), tensor(2))))
+@composite(samples=calls(call(tensor(2), tensor(2))))
 def all_equal(input: Tensor, other: Tensor) -> Tensor:
     """Are shapes and all elements equal, as a tensor; ``equal`` of a front end turns it into a bool."""
     if not same_sizes(input.shape, other.shape):

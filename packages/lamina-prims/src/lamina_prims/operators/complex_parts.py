@@ -57,7 +57,7 @@ def _(ct):
 
 
 @primitive(
-    names=(*both("conj_physical", "conj"), "Tensor.conj", "resolve_conj", "Tensor.resolve_conj"),
+    names=both("conj_physical", "conj"),
     meta=Elementwise("conj", tensors=1),
     reference="conjugate",
     samples=_COMPLEX,
@@ -70,6 +70,12 @@ def conj_physical(input: Tensor) -> Tensor:
 @conj_physical.vjp
 def _(ct):
     return (ops.conj_physical(ct),)
+
+
+@composite(names=both("resolve_conj", "resolve_neg"), samples=_COMPLEX)
+def resolve_conj(input: Tensor) -> Tensor:
+    """``input`` itself: conjugates are never put off."""
+    return input
 
 
 def _complex_meta(real: Any, imag: Any) -> TensorSpec:

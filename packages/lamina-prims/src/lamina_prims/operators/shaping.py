@@ -35,7 +35,7 @@ def _cat_meta(tensors: Any, dim: int = 0) -> TensorSpec:
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"cat: tensors must be a list or tuple of tensors, not {type(tensors).__name__}")
     if not tensors:
-        raise RuntimeError("cat: expected a non-empty list of tensors")
+        raise ValueError("cat: expected a non-empty list of tensors")
     for position, t in enumerate(tensors):
         if not hasattr(t, "dtype"):
             raise TypeError(f"cat: element {position} must be a tensor, not {type(t).__name__}")
@@ -81,7 +81,7 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
     ),
     errors=[
         error(RuntimeError, "except in dimension 0", [tensor(2, 3), tensor(3, 2)]),
-        error(RuntimeError, "non-empty", []),
+        error(ValueError, "non-empty", []),
         error(IndexError, "out of range", [tensor(2, 3)], 2),
     ],
 )  # fmt: skip

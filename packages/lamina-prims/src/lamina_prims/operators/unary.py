@@ -81,12 +81,12 @@ def _(ct, input):
 
 
 def _sign(xp: Any, x: Any) -> Any:
-    return x if x.dtype.kind == "b" else xp.sign(x)
+    return x if x.dtype.kind == "b" else xp.subtract(x > 0, x < 0, dtype=x.dtype)
 
 
 @function(_sign, compute="same", kinds="bool int float")
 def sign(input: Tensor) -> Tensor:
-    """-1, 0 or 1; nan stays nan."""
+    """-1, 0 or 1; 0 for nan."""
     ...
 
 
@@ -109,19 +109,32 @@ def _real_only(reference: str) -> Callable[..., Any]:
     return lambda xp, x: getattr(xp, reference)(x) if x.dtype.kind == "f" else x
 
 
-@function(_real_only("floor"), compute="same", kinds="int float", names=("Tensor.__floor__",))
+@function(
+    _real_only("floor"),
+    compute="same",
+    kinds="int float",
+)
 def floor(input: Tensor) -> Tensor:
     """The largest integer not above, in the same dtype."""
     ...
 
 
-@function(_real_only("ceil"), compute="same", kinds="int float", names=("Tensor.__ceil__",))
+@function(
+    _real_only("ceil"),
+    compute="same",
+    kinds="int float",
+)
 def ceil(input: Tensor) -> Tensor:
     """The smallest integer not below, in the same dtype."""
     ...
 
 
-@function(_real_only("trunc"), "fix", compute="same", kinds="int float", names=("Tensor.__trunc__",))
+@function(
+    _real_only("trunc"),
+    "fix",
+    compute="same",
+    kinds="int float",
+)
 def trunc(input: Tensor) -> Tensor:
     """Rounded to zero, in the same dtype."""
     ...
@@ -168,7 +181,7 @@ def positive(input: Tensor) -> Tensor:
 # -- exponentials and logarithms -------------------------------------------------------------------------
 
 
-@function("exp", names=("Tensor.__exp__",))
+@function("exp")
 def exp(input: Tensor) -> Tensor:
     """e ** input."""
     ...
