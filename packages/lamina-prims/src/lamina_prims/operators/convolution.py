@@ -121,6 +121,9 @@ def _reference(
     return out.astype(dtype, copy=False)
 
 
+_HALF = tensor(1, 2, 5, dtype="bfloat16")
+
+
 def _c(*args: Any) -> Any:
     return call(*args)
 
@@ -135,7 +138,7 @@ def _c(*args: Any) -> Any:
         _c(tensor(1, 2, 4, 4, 3), tensor(2, 2, 2, 2, 2), None, (1, 1, 1), (0, 0, 1), (1, 1, 1), False, (0, 0, 0), 1),
         _c(tensor(2, 4, 5), tensor(4, 3, 3), tensor(6), (3,), (1,), (2,), True, (1,), 2),
         _c(tensor(1, 2, 3, 4), tensor(2, 3, 3, 2), None, (2, 1), (1, 2), (1, 1), True, (1, 0), 1),
-        _c(tensor(1, 2, 5, dtype="bfloat16"), tensor(2, 1, 2, dtype="bfloat16"), None, (1,), (0,), (1,), False, (0,), 2),
+        _c(_HALF, tensor(2, 1, 2, dtype="bfloat16"), None, (1,), (0,), (1,), False, (0,), 2),
     ),
     errors=[
         error(RuntimeError, "channels", tensor(1, 2, 5), tensor(3, 3, 2), None, (1,), (0,), (1,), False, (0,), 1),

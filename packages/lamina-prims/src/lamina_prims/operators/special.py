@@ -265,4 +265,5 @@ def entr(input: Tensor) -> Tensor:
     """-x ops.log(x) for x > 0, 0 at 0, -inf below."""
     positive = ops.gt(input, 0)
     value = ops.neg(ops.mul(input, ops.log(ops.where(positive, input, 1.0))))
-    return ops.where(ops.logical_or(positive, ops.isnan(input)), value, ops.where(ops.eq(input, 0), ops.mul(input, 0.0), -math.inf))
+    rest = ops.where(ops.eq(input, 0), ops.mul(input, 0.0), -math.inf)
+    return ops.where(ops.logical_or(positive, ops.isnan(input)), value, rest)
