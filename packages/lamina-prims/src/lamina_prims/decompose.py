@@ -55,6 +55,8 @@ def decompose(graph: Graph, *, level: str = "prims", keep: frozenset[str] = froz
 class _Intercept(Mode):
     """Sends every operator call in a composite's body to the builder."""
 
+    stays = True
+
     def __init__(self, builder: _Builder) -> None:
         self.handle = builder.call  # type: ignore[method-assign]
 
@@ -89,12 +91,7 @@ class _Builder(GraphBuilder):
         kwargs = map_arguments(node.kwargs, lambda n: self._lift(values[n])) if node.kwargs else {}
         if op.variadic is not None:
             args = op.schema.gather(args, op.variadic)
-        MODES.stack.pop()
-        try:
-            result = self.call(op, args, kwargs)
-        finally:
-            MODES.stack.append(self.mode)
-        return _lower(result)
+        return _lower(self.call(op, args, kwargs))
 
     def _copy(self, node: Node, values: dict[Node, Any]) -> Node:
         copy = self.graph.node_copy(node, values.__getitem__)
@@ -137,39 +134,26 @@ class _Builder(GraphBuilder):
                 if kwargs:
                     args, kwargs = operator.schema.bind(args, kwargs), {}
                 if not rule.is_strict(_split(args)[0]):
-                    args = self._run(rule.strict_operands, args, {})
+                    args = rule.strict_operands(*args)
             elif operator.normalize_rule is not None:
-                result = self._run(operator.normalize_rule, args, kwargs)
+                result = operator.normalize_rule(*args, **kwargs)
                 if result is not NotImplemented:
                     return result
         return self._emit(operator, args, kwargs)
-
-    def _run(self, body: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a body or rule, whose calls come back to this builder."""
-        MODES.stack.append(self.mode)
-        try:
-            return body(*args, **kwargs)
-        finally:
-            MODES.stack.pop()
 
     def _within(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         saved = self.chain
         self.chain = (*saved, operator.id)
         try:
-            return self._run(operator.function, args, kwargs)
+            return operator.function(*args, **kwargs)
         finally:
             self.chain = saved
 
     def _emit(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         specs, nodes = _split(args)
-        if kwargs:
-            spec = operator.infer(specs, _map(kwargs, _spec_of))
-            node = self.graph.call_function(
-                operator.id, nodes, _map(kwargs, _node_of), spec=spec, effect=operator.effect
-            )
-        else:
-            spec = operator.infer(specs, {})
-            node = self.graph.call_function(operator.id, nodes, None, spec=spec, effect=operator.effect)
+        spec = operator.infer(specs, _map(kwargs, _spec_of) if kwargs else {})
+        named = _map(kwargs, _node_of) if kwargs else None
+        node = self.graph.create_node("call_function", operator.id, nodes, named, spec=spec, effect=operator.effect)
         node.meta = {**self.meta, "from": self.chain} if self.chain else dict(self.meta)
         return Proxy(node, self) if type(spec) is not tuple else self.results(node, spec)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lamina_fx import CPU, Device, Size
-from lamina_fx import same_sizes as surely_same  # never asks a symbolic size; False when not known
+from lamina_fx import same_sizes as same_sizes_known
 
 __all__ = [
     "as_shape",
@@ -86,6 +86,23 @@ def numel(shape: Sequence[Size]) -> Size:
 def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """Are the shapes equal. Asks symbolic sizes (which guards) only where they are not the same object."""
     return len(a) == len(b) and all(x is y or x == y for x, y in zip(a, b, strict=True))
+
+
+def surely_same(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Are the shapes equal as far as is known without asking: never guards. (As ``lamina_fx.same_sizes``, inlined.)"""
+    if a is b:
+        return True
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        if x is y:
+            continue
+        if type(x) is int and type(y) is int:
+            if x != y:
+                return False
+        elif not same_sizes_known((x,), (y,)):
+            return False
+    return True
 
 
 def broadcast_shapes(name: str, shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:

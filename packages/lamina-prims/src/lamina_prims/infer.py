@@ -17,6 +17,8 @@ __all__ = ["infer_composite"]
 class _Infer(Mode):
     """Every operator called in the body infers; this also catches calls that have no tensor argument."""
 
+    stays = True
+
     def handle(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
         return operator.infer(args, kwargs)
 
@@ -27,9 +29,12 @@ _INFER = _Infer()
 def infer_composite(operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Spec:
     """Run ``operator``'s body on specs; returns the spec of what it returns."""
     stack = MODES.stack
-    stack.append(_INFER)
-    try:
+    if stack and stack[-1] is _INFER:
         result = operator.function(*args, **kwargs)
-    finally:
-        stack.pop()
+    else:
+        stack.append(_INFER)
+        try:
+            result = operator.function(*args, **kwargs)
+        finally:
+            stack.pop()
     return tuple(result) if type(result) is list else result

@@ -21,7 +21,12 @@ Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Mode:
-    """A context manager; while active, operator calls go to ``handle`` (with this mode switched off inside)."""
+    """A context manager; while active, operator calls go to ``handle``, with this mode switched off inside.
+
+    ``stays``: the mode stays on inside ``handle``, which then must not call operators that it does not want to see.
+    """
+
+    stays = False
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do the call; calling ``operator`` from here goes to the next mode outwards."""
@@ -43,7 +48,10 @@ class _Modes(threading.local):
         self.shape_env: Any = None
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        mode = self.stack.pop()
+        mode = self.stack[-1]
+        if mode.stays:
+            return mode.handle(operator, args, kwargs)
+        self.stack.pop()
         try:
             return mode.handle(operator, args, kwargs)
         finally:
