@@ -156,7 +156,7 @@ class GraphBuilder:
         if name is None:
             name = f"constant{len(graph.attributes)}"
             graph.attributes[name] = value
-        first = next((n for n in graph.nodes if n.op != "placeholder"), None)
+        first = next((n for n in graph.nodes if n.op not in ("placeholder", "get_attr")), None)
         with graph.inserting_before(graph._root if first is None else first):  # it may be read from anywhere
             node = graph.get_attr(name, spec=_array_spec(value))
         self._constants[id(value)] = (value, node)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .builder import GraphBuilder, OperatorLike
 from .graph import Graph
 from .node import Node, iter_nodes, map_arguments
 from .pytree import tree_leaves
@@ -77,8 +78,8 @@ def replace_pattern(
         where: conditions on what a node or placeholder of the pattern stands for, by its name.
         constraint: condition on a whole match.
         commutative: targets whose two arguments may be swapped.
-        resolver: gives operators when a function is traced; specs of the new nodes are inferred with it, otherwise
-            a result takes the spec of what it replaces.
+        resolver: gives the operators that Python's operators and methods mean in traced functions, and infers the
+            specs of the new nodes; without one, a result takes the spec of what it replaces.
 
     Returns:
         The matches that were replaced, in order of replacement.
@@ -86,7 +87,7 @@ def replace_pattern(
     Raises:
         ValueError: pattern and replacement have different parameters or results, or the pattern is empty.
     """
-    before, after = _as_graph(pattern, None), _as_graph(replacement, resolver if callable(replacement) else None)
+    before, after = _as_graph(pattern, resolver), _as_graph(replacement, resolver)
     if len(before.placeholders) != len(after.placeholders):
         raise ValueError(
             f"the pattern has {len(before.placeholders)} inputs, the replacement {len(after.placeholders)}"
@@ -276,7 +277,16 @@ def _use(old: Node, new: Any, inside: set[Node]) -> None:
 
 
 def _as_graph(form: Graph | Callable[..., Any], resolver: Any) -> Graph:
-    return form if isinstance(form, Graph) else Tracer(resolver).trace(form)
+    return form if isinstance(form, Graph) else Tracer(resolver, _FormBuilder).trace(form)
+
+
+class _FormBuilder(GraphBuilder):
+    """Writes operators without specs: what a wildcard stands for is known only when it is found."""
+
+    def call(self, operator: OperatorLike, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = self.create("call_function", operator.id, args, kwargs)
+        result.node.effect = operator.effect
+        return result
 
 
 def _results(graph: Graph) -> list[Any]:

@@ -43,10 +43,14 @@ class Tracer:
 
     Args:
         resolver: gives operators, so that results have specs; without one, nodes are bare.
+        builder_type: what writes the nodes.
     """
 
-    def __init__(self, resolver: OperatorResolver | None = None) -> None:
+    def __init__(
+        self, resolver: OperatorResolver | None = None, builder_type: type[GraphBuilder] = GraphBuilder
+    ) -> None:
         self.resolver = resolver
+        self.builder_type = builder_type
         self.root: Any = None
         self.builder: GraphBuilder
 
@@ -75,7 +79,7 @@ class Tracer:
             TypeError: a ``*args`` or ``**kwargs`` parameter without a concrete value, or an unknown name.
         """
         graph = Graph()
-        self.builder = GraphBuilder(graph, _user_source, resolver=self.resolver)
+        self.builder = self.builder_type(graph, _user_source, resolver=self.resolver)
         is_module = _module_base(type(root)) is not None
         self.root = root if is_module else None
         function = root.forward if is_module else root

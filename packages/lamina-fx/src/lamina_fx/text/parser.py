@@ -16,6 +16,7 @@ from ..spec import Size, Spec
 from ..symbolic import Expr, ShapeEnv, Symbol, SymInt, parse_expr
 from ..symbolic.symint import SymBool
 from .constant import ArrayConstant
+from .printer import RESERVED
 from .spec_reader import read_spec
 from .tokens import NAME, NUMBER, PUNCTUATION, STRING, WORD, ParseError, Tokens
 
@@ -160,7 +161,7 @@ class _Parser(Tokens):
     def at_word(self) -> bool:
         """Is a target next, rather than what may follow a node?"""
         token = self.peek()
-        return token not in ("in", "at", "meta", "!", "return", "}") and (token[:1].isalpha() or token[:1] in '_"')
+        return token not in RESERVED and (token[:1].isalpha() or token[:1] in '_"')
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Everything behind ``(``."""
