@@ -29,7 +29,8 @@ def build_program(
 ) -> Program:
     """Compile a graph of strict primitives to kernels and steps.
 
-    ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's reference.
+    ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's
+    reference.
     """
     lowered = lower_graph(graph, supports=supports)
     fusion = fuse(lowered)
@@ -82,24 +83,21 @@ class _Assembly:
         return target
 
     def _outputs(self) -> None:
-        seen: dict[Value, int] = {}
-        for number, (value, spec) in enumerate(zip(self.lowered.outputs, self.lowered.output_specs, strict=True)):
+        """Each result has memory of its own: equal values, or an input's, are copied (the caller may write to them)."""
+        number = 0
+        for value, spec in zip(self.lowered.outputs, self.lowered.output_specs, strict=True):
             if type(value) is not Value:
                 self.results.append(Result("scalar", value))
-            elif value in seen:
-                self.results.append(Result("alias", seen[value]))
-            elif value.kind == "buffer" and value.attrs[0] == "input":
-                self.results.append(Result("input", value.attrs[1]))
             else:
-                seen[value] = number
                 self._output(number, value, spec)
+                number += 1
 
     def _output(self, number: int, value: Value, spec: TensorSpec) -> None:
         name = f"out{number}"
         strides = sizes_of(spec.strides)
         target = self._buffer(value, name, "output", strides, number)
         self.results.append(Result("buffer", name))
-        if value.kind == "buffer":  # a constant
+        if value.kind == "buffer":  # a constant or an input
             source = whole(self.place[value], value)
             self.copies.append(CopyBuffer(source, whole(target, value)))
         else:
