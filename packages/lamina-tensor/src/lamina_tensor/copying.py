@@ -28,8 +28,8 @@ def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
     if tensor.grad_fn is not None:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-            "If you were attempting to deepcopy a module, this may be because of a tensor attribute that is a result of a "
-            "computation; detach() it."
+            "If you were attempting to deepcopy a module, this may be because of a tensor attribute that is a result "
+            "of a computation; detach() it."
         )
     with no_grad():
         made = alias(operator("clone")(tensor.detach()), type(tensor), False)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from lamina_prims.registry import by_name, resolve
 from ._C import TensorBase, wrap
 from .dispatch import slow_resolved
 
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
 __all__ = ["as_tensor", "asarray", "creator", "from_numpy", "scalar_tensor", "tensor"]
 
 
 def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
-) -> Any:
+) -> Tensor:
     """A new tensor with a copy of ``data`` (numbers, nested sequences, arrays, tensors).
 
     Python floats get the default dtype, ints int64, bools bool. A tensor is copied without its history.
@@ -47,7 +50,7 @@ def tensor(
     return made
 
 
-def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor of ``data``: itself when it is a tensor already, sharing memory with an array where that is possible."""
     if isinstance(data, TensorBase):
         return _placed(data if dtype is None or data.dtype is dtype else data.to(dtype), device)
@@ -56,7 +59,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
 
 def asarray(
     obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
-) -> Any:
+) -> Tensor:
     """As ``as_tensor``; ``copy=True`` always copies, ``copy=False`` raises ValueError where it would have to."""
     if copy:
         return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -66,7 +69,7 @@ def asarray(
     return made.requires_grad_() if requires_grad else made
 
 
-def from_numpy(array: np.ndarray[Any, Any]) -> Any:
+def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares memory with an ndarray.
 
     Raises:
@@ -88,7 +91,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Any:
     return wrap(array)
 
 
-def scalar_tensor(value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+def scalar_tensor(value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor without dimensions; Python numbers get the default dtype."""
     return tensor(value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
