@@ -27,6 +27,8 @@ class Unsupported(DynamoError):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.frame: object = None
+        """The symbolic frame in which it was raised."""
 
 
 class InternalError(DynamoError):

@@ -106,10 +106,12 @@ class Calls:
             raise Unsupported(f"the coroutine {code.co_qualname}")
         if self.depth > self.config.inline_depth:
             raise Unsupported(f"calls nested deeper than {self.config.inline_depth}")
+        direct, self.direct_call = self.direct_call, False
         frame = Frame(self, function, bind_arguments(self, function, args, kwargs), self.frame)
+        frame.is_direct = direct and (self.frame.parent is None or self.frame.is_direct)
         make_cells(self, frame)
         if code.co_flags & _GENERATOR:
-            return GeneratorVariable(frame, (function, args, kwargs), self.step)
+            return GeneratorVariable(frame, (function, args, kwargs), self.root.step_at)
         self.depth += 1
         try:
             frame.run()
@@ -146,6 +148,7 @@ class Calls:
 
     def polyfill(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """Call one of our own functions."""
+        self.direct_call = False
         return self.inline(self.polyfill_function(name), args, kwargs)
 
     inline_polyfill = polyfill
@@ -158,6 +161,7 @@ class Calls:
 
     def call_builtin(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """Call a function that C code implements."""
+        self.direct_call = False
         if isinstance(function, types.FunctionType):
             return self.wrap(function, None).call(self, args, kwargs)
         rule = FUNCTION_RULES.get(function) if _hashable(function) else None

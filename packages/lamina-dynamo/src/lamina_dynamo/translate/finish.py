@@ -8,10 +8,12 @@ from typing import Any
 from lamina_fx import ScalarSpec
 from lamina_fx.symbolic import SymInt, to_python
 
+from .. import _core
 from .. import guard as g
 from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
+from ..resume import ResumePoint, continue_with_call, push_resume_call, push_resume_function, run_natively
 from ..resume import run_natively
 from ..source import Local
 from ..variables import (
@@ -35,33 +37,67 @@ from .result import TranslationResult
 __all__ = ["finish"]
 
 
-def finish(tx: Any, status: str, backend: Any, reason: BreakReason | None) -> TranslationResult:
-    """Write the new code of a frame that returned (``status`` "return") or stops at a break."""
-    return _Finish(tx, status, backend, reason).result()
+def finish(tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> TranslationResult:
+    """Write the new code of a frame that returned (``stopped`` None), or that stops in front of an instruction of ``stopped``:
+    the frame itself or one that it inlines."""
+    return _Finish(tx, stopped, backend, reason).result()
+
+
+class _Level:
+    """A frame that goes on after a break: what lies on its stack, and its locals that are still read."""
+
+    def __init__(self, frame: Any, is_innermost: bool) -> None:
+        self.frame = frame
+        # an outer frame goes on behind its CALL, whose operands are off the stack already
+        self.index = frame.ip if is_innermost else frame.started_at
+        alive = live_locals(frame.code, self.index if is_innermost else self.index + 1)
+        self.stack = list(frame.stack)
+        self.live = {n: v for n, v in frame.locals.items() if n in alive and v is not None}
+        self.temps: dict[Any, str] = {}
+
+    @property
+    def offset(self) -> int:
+        """Of the instruction at which the frame goes on."""
+        return self.frame.instructions[self.index].offset
+
+    @property
+    def mask(self) -> tuple[bool, ...]:
+        """The stack: True a value, False a NULL."""
+        return tuple([v is not NULL for v in self.stack])
+
+    def bound(self) -> frozenset[str]:
+        """Plain locals that are bound."""
+        cells = self.frame.code.co_cellvars
+        return frozenset(n for n in self.live if n not in cells)
+
+    def cells(self) -> list[Any]:
+        """Its free variables' cells, then its own."""
+        code = self.frame.code
+        return [self.frame.cells[n] for n in (*code.co_freevars, *code.co_cellvars)]
 
 
 class _Finish:
-    def __init__(self, tx: Any, status: str, backend: Any, reason: BreakReason | None) -> None:
+    def __init__(self, tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> None:
         self.tx = tx
         self.frame = tx.root
         self.backend = backend
         self.reason = reason
-        self.returns = status == "return"
+        self.returns = stopped is None
         self.emitter = Emitter(tx.code)
-        self.live: dict[str, Any] = {}
-        self.stack: list[Any] = []
-        if self.returns:
-            self.stack = [self.frame.result]
-        else:
-            alive = live_locals(tx.code, self.frame.ip)
-            self.live = {n: v for n, v in self.frame.locals.items() if n in alive and v is not None}
-            self.stack = list(self.frame.stack)
+        self.levels: list[_Level] = []
+        while stopped is not None:
+            self.levels.insert(0, _Level(stopped, not self.levels))
+            stopped = stopped.parent
+        self.live: dict[str, Any] = {} if self.returns else self.levels[0].live
+        self.stack: list[Any] = [self.frame.result] if self.returns else self.levels[0].stack
 
     def result(self) -> TranslationResult:
+        """Write everything."""
         tx, emitter = self.tx, self.emitter
         emitter.set_line(self.frame.line)
         effects = EffectWriter(tx)
-        roots = [*self.stack, *self.live.values(), *effects.values(), *self._cell_contents()]
+        inner = [v for level in self.levels[1:] for v in (*level.stack, *level.live.values(), *level.cells())]
+        roots = [*self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
         outputs, cyclic = _reachable(roots)
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
@@ -69,7 +105,7 @@ class _Finish:
         if captured is not None:
             self._call_graph(rebuilder, captured, outputs_name)
         self._values_and_effects(rebuilder, effects)
-        self._end()
+        self._end(rebuilder)
         return TranslationResult(emitter.finish(), tx.guards, captured, self.reason)
 
     # -- the graph ---------------------------------------------------------------------------------------
@@ -122,7 +158,8 @@ class _Finish:
                 emitter.store_temp(temp)
                 local_temps.append((name, temp))
         cell_temps = self._load_cells(rebuilder)
-        direct = effects.is_empty and not rebuilder.later and not self._mode_changes() and not cell_temps and not local_temps
+        self._load_inner(rebuilder)
+        direct = len(self.levels) < 2 and effects.is_empty and not rebuilder.later and not self._mode_changes() and not cell_temps and not local_temps
         stack_temps: list[str | None] = []
         for value in self.stack:
             if value is NULL:
@@ -211,15 +248,85 @@ class _Finish:
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _end(self) -> None:
+    def _load_inner(self, rebuilder: Rebuilder) -> None:
+        """Values of the inlined frames that go on, into variables: before any effect changes what they are read from."""
+        for level in self.levels[1:]:
+            for position, value in enumerate(level.stack):
+                if value is not NULL:
+                    level.temps[position] = self._temp(rebuilder, value)
+            for name in level.bound():
+                level.temps[name] = self._temp(rebuilder, level.live[name])
+            for cell in level.cells():
+                level.temps[cell] = self._temp(rebuilder, cell)
+
+    def _temp(self, rebuilder: Rebuilder, value: Any) -> str:
+        rebuilder.load(value)
+        name = self.emitter.new_temp()
+        self.emitter.store_temp(name)
+        return name
+
+    def _end(self, rebuilder: Rebuilder) -> None:
         if self.returns:
             self.emitter.return_value()
             return
-        instruction = self.frame.instructions[self.frame.ip]
-        cells = self.tx.code.co_cellvars
-        bound = {name for name in self.live if name not in cells}
-        self.emitter.set_line(instruction.line)
-        run_natively(self.emitter, instruction.offset, [v is not NULL for v in self.stack], bound)
+        level = self.levels[0]
+        self.emitter.set_line(self.frame.instructions[level.index].line)
+        if len(self.levels) == 1:
+            run_natively(self.emitter, level.offset, level.mask, level.bound())
+            return
+        points = self._points()
+        inner = self.levels[1]
+        push_resume_call(self.emitter,
+            inner.frame.code, points[0], self._globals_of(rebuilder, inner), self._cells_of(inner),
+            lambda: self._push_values(rebuilder, 1, points),
+        )  # fmt: skip
+        continue_with_call(self.emitter,
+            level.offset, level.mask, level.bound(), 1 + points[0].parameters(inner.frame.code)
+        )
+
+    def _points(self) -> list[ResumePoint]:
+        """Where the inlined frames go on, outermost first."""
+        points: list[ResumePoint] = []
+        pending: int | None = None
+        for level in reversed(self.levels[1:]):
+            point = ResumePoint(level.offset, level.mask, level.bound(), pending)
+            points.insert(0, point)
+            pending = 1 + point.parameters(level.frame.code)
+        return points
+
+    def _push_values(self, rebuilder: Rebuilder, number: int, points: list[ResumePoint]) -> None:
+        """Parameters of the resume function of an inlined frame; those of a middle frame end with the call of the next one."""
+        emitter, level = self.emitter, self.levels[number]
+        for position, value in enumerate(level.stack):
+            if value is not NULL:
+                emitter.load_temp(level.temps[position])
+        for name in points[number - 1].order(level.frame.code):
+            emitter.load_temp(level.temps[name])
+        if number + 1 < len(self.levels):
+            inner = self.levels[number + 1]
+            emitter.load_const(_core.call_resume)
+            push_resume_function(emitter,
+                inner.frame.code, points[number], self._globals_of(rebuilder, inner), self._cells_of(inner)
+            )
+            self._push_values(rebuilder, number + 1, points)
+
+    def _globals_of(self, rebuilder: Rebuilder, level: _Level) -> Any:
+        function = level.frame.function
+        if function.globals is self.frame.function.globals:
+            return None
+        return lambda: rebuilder.load_globals(function)
+
+    def _cells_of(self, level: _Level) -> Any:
+        cells = level.cells()
+        if not cells:
+            return None
+
+        def load() -> None:
+            for cell in cells:
+                self.emitter.load_temp(level.temps[cell])
+            self.emitter.build_tuple(len(cells))
+
+        return load
 
 
 def _stands_already(name: str, value: Any) -> bool:

@@ -18,18 +18,26 @@ from .frame_parts import NULL
 from .instructions import decode
 from .opcodes import handlers
 
-__all__ = ["NULL", "RETURNED", "YIELDED", "Frame"]
+__all__ = ["NULL", "RETURNED", "YIELDED", "Frame", "StopTranslation"]
 
 RETURNED = "return"
 YIELDED = "yield"
+
+
+class StopTranslation(Exception):
+    """The graph ends in front of the current instruction of ``frame``."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self.frame = frame
 
 
 class Frame:
     """The interpreter state of one function: the root frame's, or that of an inlined call."""
 
     __slots__ = (
-        "cells", "code", "decoded", "exception_below", "function", "instructions", "ip", "keyword_names", "locals", "parent",
-        "result", "stack", "started_at", "tx",
+        "cells", "code", "decoded", "function", "instructions", "ip", "keyword_names", "is_direct",
+        "locals", "parent", "result", "stack", "started_at", "step_at", "tx",
     )  # fmt: skip
 
     def __init__(self, tx: Any, function: FunctionVariable, locals_: dict[str, Any], parent: Frame | None) -> None:
@@ -45,6 +53,9 @@ class Frame:
         self.ip = 0
         self.started_at = 0
         self.parent = parent
+        self.step_at = 0
+        self.is_direct = False
+        """Whether the result of this inlined call is the result of the caller's CALL instruction: then it can be resumed."""
         self.keyword_names: tuple[str, ...] = ()
         self.result: VariableTracker = NONE
 
@@ -92,9 +103,15 @@ class Frame:
     # -- running ---------------------------------------------------------------------------------------
 
     def run(self) -> str:
-        """Interpret until the frame returns or yields; the value is in ``result``."""
+        """Interpret until the frame returns or yields; the value is in ``result``.
+
+        Raises:
+            StopTranslation: at a step where the graph must end, in this frame or in one that it inlines.
+            ObservedException: an exception of the traced program leaves an inlined frame.
+        """
         tx = self.tx
         instructions = self.instructions
+        breaks = tx.breaks
         outer, tx.frame = tx.frame, self
         try:
             while True:
@@ -102,41 +119,33 @@ class Frame:
                 self.started_at = index
                 self.ip = index + 1
                 instruction = instructions[index]
+                tx.step = self.step_at = tx.step + 1
+                if breaks and tx.step in breaks:
+                    self.ip = index
+                    raise StopTranslation(self)
                 try:
                     status = instruction.handler(self, instruction)
                 except ObservedException as error:
-                    self.unwind(error)
+                    self._handle(error)
                     continue
                 if status is not None:
                     return status
+        except Unsupported as error:
+            if error.frame is None:
+                error.frame = self
+            raise
         finally:
             tx.frame = outer
 
-    def run_root(self) -> str:
-        """As ``run``, for the frame that is replaced: counts steps, and stops where a break was decided."""
-        tx = self.tx
-        tx.frame = self
-        instructions = self.instructions
-        breaks = tx.breaks
-        while True:
-            index = self.ip
-            self.started_at = index
-            self.ip = index + 1
-            instruction = instructions[index]
-            tx.step += 1
-            if tx.step in breaks:
-                self.ip = index
-                return "break"
-            try:
-                status = instruction.handler(self, instruction)
-            except ObservedException as error:
-                try:
-                    self.unwind(error)
-                except ObservedException:
-                    raise Unsupported(f"an exception that leaves the function: {_describe(error)}") from error
-                continue
-            if status is not None:
-                return status
+    def _handle(self, error: ObservedException) -> None:
+        """Unwind; an exception that leaves the root frame is raised by Python itself, so the graph ends in front of it."""
+        if self.parent is not None:
+            self.unwind(error)
+            return
+        try:
+            self.unwind(error)
+        except ObservedException:
+            raise Unsupported(f"an exception that leaves the function: {_describe(error)}") from error
 
     def unwind(self, error: ObservedException) -> None:
         """Go to the handler of the instruction that raised; raises ``error`` again when the frame has none."""

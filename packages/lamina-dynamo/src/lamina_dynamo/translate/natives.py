@@ -71,6 +71,7 @@ class Natives:
 
     def instantiate(self, variable: ClassVariable, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """``cls(*args, **kwargs)``."""
+        self.direct_call = False
         cls = variable.value
         rule = self.class_rules.get(cls)
         if rule is not None:
@@ -185,6 +186,7 @@ class Natives:
 
     def native_call(self, raw: Any, name: str, owner: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """Call a C method of this name on ``owner``."""
+        self.direct_call = False
         home = getattr(raw, "__objclass__", None)
         if isinstance(owner, ClassVariable):
             return self._class_native(raw, name, owner, args, kwargs)

@@ -364,7 +364,7 @@ class Rebuilder:
         emitter = self.emitter
         self.emitter.prepare_call(lambda: emitter.load_const(making.new_function))
         emitter.load_const(value.code)
-        self._load_globals(value)
+        self.load_globals(value)
         for part in (value.positional, value.cells):
             for item in part:
                 self.load(item)
@@ -384,8 +384,8 @@ class Rebuilder:
         self.load(value)
         self.emitter.store_attr(name)
 
-    def _load_globals(self, value: NestedFunctionVariable) -> None:
-        owner = value.owner
+    def load_globals(self, owner: Any) -> None:
+        """Push the globals of a function."""
         while isinstance(owner, NestedFunctionVariable):
             owner = owner.owner
         if owner.globals is self.tx.root.function.globals:

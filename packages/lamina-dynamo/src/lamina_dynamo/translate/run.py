@@ -11,6 +11,7 @@ from ..config import Config
 from ..errors import BreakReason, DynamoError, InternalError, Unsupported
 from ..output import Backend
 from .finish import finish
+from .frame import Frame, StopTranslation
 from .result import TranslationResult
 from .state import memory_of
 from .translator import BreakBefore, Translator
@@ -63,20 +64,21 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
     """One attempt; None when another one is needed (``breaks`` has grown)."""
     code, frontend, config = arguments[0], arguments[5], arguments[6]
     entry_modes = {a.name: a.read() for a in frontend.ambient()}
+    stopped: Frame | None = None
     try:
         tx = Translator(*arguments, memory_of(code), breaks)
         try:
-            status = tx.root.run_root()
-            reason = breaks.get(tx.step) if status == "break" else None
-            return finish(tx, status, backend, reason)
+            try:
+                tx.root.run()
+            except StopTranslation as stop:
+                stopped = tx.frame = stop.frame
+            return finish(tx, stopped, backend, None if stopped is None else breaks[stopped.step_at])
         except Unsupported as error:
-            file, line, function = tx.user_line()
-            _record(breaks, tx.step, BreakReason(error.reason, error.hint, file, line, function), config, error)
+            frame: Any = stopped or error.frame or tx.root
+            tx.frame = error.frame or frame
+            _record(breaks, _candidates(frame), _reason(tx, error.reason, error.hint), config, error)
         except BreakBefore as error:
-            file, line, function = tx.user_line()
-            _record(breaks, error.step, BreakReason(error.reason, "", file, line, function), config, None)
-        finally:
-            tx.shape_env.where = None  # backends keep the environment: it must not keep the translation
+            _record(breaks, [error.step], _reason(tx, error.reason, ""), config, None)
         return None
     except DynamoError:
         raise
@@ -87,11 +89,35 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
             frontend.set_mode(name, value)
 
 
+def _reason(tx: Translator, reason: str, hint: str) -> BreakReason:
+    file, line, function = tx.user_line()
+    return BreakReason(reason, hint, file, line, function)
+
+
+def _candidates(frame: Frame) -> list[int]:
+    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can be resumed,
+    then in its callers."""
+    chain: list[Frame] = []
+    at: Frame | None = frame
+    while at is not None:
+        chain.append(at)
+        at = at.parent
+    chain.reverse()
+    usable = [chain[0]]
+    for inner in chain[1:]:
+        if not inner.is_direct:
+            break
+        usable.append(inner)
+    return [f.step_at for f in reversed(usable)]
+
+
 def _record(
-    breaks: dict[int, BreakReason], step: int, reason: BreakReason, config: Config, error: Unsupported | None
+    breaks: dict[int, BreakReason], steps: list[int], reason: BreakReason, config: Config, error: Unsupported | None
 ) -> None:
     if config.fullgraph:
         raise Unsupported(str(reason)) from error
-    if step in breaks:
-        raise InternalError(f"the frame cannot be rebuilt at the break ({breaks[step]}): {reason}")
-    breaks[step] = reason
+    for step in steps:
+        if step not in breaks:
+            breaks[step] = reason
+            return
+    raise InternalError(f"the frame cannot be rebuilt at the break ({breaks[steps[-1]]}): {reason}")

@@ -63,6 +63,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.memory = memory
         self.breaks = breaks
         self.step = 0
+        self.direct_call = False
         self.guards = GuardSet()
         self.output = OutputGraph()
         self.side_effects = SideEffects()

@@ -29,6 +29,7 @@ from ..source import (
     GetItem,
     InstanceAttr,
     Item,
+    Local,
     MethodFunction,
     MethodSelf,
     TensorProperty,
@@ -146,16 +147,12 @@ class Wrapping:
     def _wrap_int(self, value: int, source: Any) -> VariableTracker:
         if source is None:
             return ConstantVariable(value)
-        if self.config.dynamic_numbers and -_INT_LIMIT < value < _INT_LIMIT and not self._is_static_name(source):
-            if self.memory.is_dynamic(source.name, value):
+        if self.config.dynamic_numbers and -_INT_LIMIT < value < _INT_LIMIT:
+            # what lies on the stack of a resume function is most often the next item of a loop, different each time
+            if _is_stack_value(source) or self.memory.is_dynamic(source.name, value):
                 return SymIntVariable(self._symbol(value, source), source)
         self.guard(g.equals(source, value))
         return ConstantVariable(value, source)
-
-    def _is_static_name(self, source: Any) -> bool:
-        # a loop counter handed to a resume function changes on every call: that is what dynamic is for; but the
-        # position of a dunder such as __len__ is not
-        return False
 
     def _symbol(self, value: int, source: Any, lower: int = -_INT_LIMIT) -> Any:
         for symbol, known in self.symbols.items():
@@ -512,6 +509,10 @@ class Wrapping:
             return
         self.super_guards.add(key)
         self.guard(g.python_check(source, _MroEntry(base, name, raw), f"super {base.__qualname__}.{name} is unchanged"))
+
+
+def _is_stack_value(source: Any) -> bool:
+    return isinstance(source, Local) and source.local.startswith(".s")
 
 
 class _Has:

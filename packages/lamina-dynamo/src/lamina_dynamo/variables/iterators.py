@@ -277,6 +277,7 @@ class GeneratorVariable(IteratorVariable):
 
     def resume(self, tx: Any, sent: VariableTracker | None, thrown: Any = None) -> VariableTracker:
         """Run to the next yield with a value sent in, or an exception raised at the yield."""
+        tx.direct_call = False
         if self.running:
             raise tx.error(ValueError, "generator already executing")
         if self.finished:

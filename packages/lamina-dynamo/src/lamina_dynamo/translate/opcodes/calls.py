@@ -37,7 +37,10 @@ def call_pushed(frame: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         function = below
     else:
         function, args = below, [top, *args]
-    frame.stack.append(function.call(frame.tx, args, kwargs))
+    frame.tx.direct_call = True
+    result = function.call(frame.tx, args, kwargs)
+    frame.tx.direct_call = False
+    frame.stack.append(result)
 
 
 @opcode("CALL_FUNCTION_EX")
