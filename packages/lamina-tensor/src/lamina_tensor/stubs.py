@@ -24,9 +24,10 @@ __all__ = ["stub_text"]
 
 _HEADER = """\
 # Written by `python -m lamina_tensor.stubs`: do not edit.
+# ruff: noqa
+# fmt: off
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int
 from collections.abc import Callable as Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Union, overload
 
 import numpy as np
@@ -65,6 +66,7 @@ _FIELDS = """\
 """
 _CREATION = ", requires_grad: _bool = False, out: Tensor | None = None, layout: Any = None, pin_memory: _bool = False"
 _BUILTINS = {"float", "int", "bool", "complex", "type", "dtype", "device"}
+_GENERATING = ("lamina_tensor.methods", "lamina_tensor.creation")
 _IGNORE = "  # type: ignore[override]"
 
 
@@ -127,13 +129,13 @@ def _written_methods() -> list[str]:
                 lines += ["    @property", f"    def {name}(self) -> {_annotation(str(result))}: ..."]
                 if member.fset is not None:
                     lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
-            elif (
-                inspect.isfunction(member)
-                and member.__module__ != "lamina_tensor.methods"
-                and name[:2] + name[-2:] != "____"
-            ):
+            elif inspect.isfunction(member) and member.__module__ not in _GENERATING and not _is_dunder(name):
                 lines.append(f"    def {name}{_signature(member)}: ...")
     return [line for line in lines if "<locals>" not in line]
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _signature(function: Any) -> str:
@@ -145,7 +147,7 @@ def _signature(function: Any) -> str:
             star = True
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         star = star or p.kind is p.VAR_POSITIONAL
-        if p.name == "self":
+        if not parts and p.kind is p.POSITIONAL_OR_KEYWORD:
             parts.append("self")
             continue
         text = f"{mark}{p.name}: {_annotation(str(p.annotation)) if p.annotation is not p.empty else 'Any'}"
