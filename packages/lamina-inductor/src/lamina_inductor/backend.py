@@ -41,7 +41,8 @@ class CppBackend:
     def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> Any:
         """An ``Artifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
 
-        Found in the cache by the graph's content, else lowered, printed and compiled. Without a C++ compiler the result is an
+        Found in the cache by the graph's content, else lowered, printed and compiled. Without a C++ compiler the
+        result is an
         ``InterpretedArtifact``: right, slow, and said once.
         """
         options = options or {}

@@ -1,6 +1,7 @@
 """Run kernel IR and whole programs in NumPy: exact in meaning, slow. For tests of scheduling without a compiler.
 
-Vector loops run as one NumPy operation over all their iterations, which also checks that the iterations are independent.
+Vector loops run as one NumPy operation over all their iterations, which also checks that the iterations are
+independent.
 """
 
 from __future__ import annotations

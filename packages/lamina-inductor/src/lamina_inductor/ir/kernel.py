@@ -5,10 +5,12 @@ A kernel is a sequence of *phases*: the statements of ``Kernel.body`` are loops 
 stands a barrier. A backend prints a phase as a function of a range ``[begin, end)`` of its axis, so a host can give
 chunks of several kernels to the threads of one parallel region (see ``program.Launch``).
 
-Values are in static single assignment form: every ``Let``, ``Load``, ``IndexValue`` and accumulator defines a name that is
+Values are in static single assignment form: every ``Let``, ``Load``, ``IndexValue`` and accumulator defines a name
+that is
 unique in the kernel. Operands (``args``, ``value``) are such names (``str``) or Python constants (``bool``, ``int``,
 ``float``, ``complex``), which take the dtype of the statement that uses them (for comparisons: of the other operand).
-A name is visible in the rest of the block that defines it, and in blocks nested there. An accumulator is visible to ``Accumulate`` inside
+A name is visible in the rest of the block that defines it, and in blocks nested there. An accumulator is visible to
+``Accumulate`` inside
 its loop and as a value after the loop.
 
 Indices are ``lamina_fx.symbolic`` expressions in elements (not bytes) from the start of the buffer, over loop axes,
@@ -61,7 +63,8 @@ Operand = Union[str, bool, int, float, complex]
 
 @dataclass(frozen=True, slots=True)
 class BufferParam:
-    """A pointer parameter. ``role`` is ``"in"``, ``"out"`` or ``"inout"``. No two parameters of a call overlap, except that
+    """A pointer parameter. ``role`` is ``"in"``, ``"out"`` or ``"inout"``. No two parameters of a call overlap,
+    except that
     an ``in`` may be the very same memory as an ``out`` when ``aliased`` is the ``out``'s name: then every element is
     read before it is written, in the same iteration, at the same index (so vectorising stays legal)."""
 
@@ -76,7 +79,8 @@ class Accumulator:
     """State of a reduction over one loop.
 
     ``kind``: ``sum prod max min any all xor`` (one result, ``name``); ``argmax argmin`` (``name`` is the index, an
-    int64, first of equals, a NaN wins over everything; ``dtype`` is the type of the values compared). ``max``/``min`` propagate NaN. The start value is the
+    int64, first of equals, a NaN wins over everything; ``dtype`` is the type of the values compared).
+    ``max``/``min`` propagate NaN. The start value is the
     identity of the kind unless ``init`` (an operand visible before the loop) is given. A backend may reassociate.
     """
 
@@ -91,7 +95,8 @@ class Loop:
     """``for axis in range(0, extent, step)``.
 
     ``kind``: ``"serial"``; ``"simd"`` (iterations independent but for accumulators: vectorise); ``"parallel"`` and
-    ``"parallel simd"`` (only as a phase: top level of a kernel); ``"unroll"`` (serial, short constant extent). ``grain`` of a phase: the number of
+    ``"parallel simd"`` (only as a phase: top level of a kernel); ``"unroll"`` (serial, short constant extent).
+    ``grain`` of a phase: the number of
     iterations that is worth a thread of its own; with fewer than ``2 * grain`` the phase should run serially.
     """
 
@@ -106,7 +111,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A small array on the stack of the iteration, uninitialised. ``size`` is an upper bound in elements (a constant)."""
+    """A small array on the stack of the iteration, uninitialised. ``size`` is an upper bound in elements (a
+    constant)."""
 
     name: str
     dtype: DType
@@ -118,8 +124,10 @@ class Let:
     """``name = op(*args)`` with result type ``dtype``; ``op`` is an elementwise primitive's id, or one of ``IR_OPS``.
 
     Operands all have one dtype (the compute dtype): for ops whose result is another type (comparisons, isnan, ...)
-    that of the first operand that is a name. ``convert_element_type``: from the operand's dtype to ``dtype``, as C casts (to bool: ``!= 0``).
-    ``where(c, a, b)``: ``c`` is bool. ``philox(seed, offset, i)``: uint32, word ``i % 4`` of counter ``offset + i // 4`` (all int64).
+    that of the first operand that is a name. ``convert_element_type``: from the operand's dtype to ``dtype``, as C
+    casts (to bool: ``!= 0``).
+    ``where(c, a, b)``: ``c`` is bool. ``philox(seed, offset, i)``: uint32, word ``i % 4`` of counter ``offset + i //
+    4`` (all int64).
     ``bitcast(x)``: same bits. ``fma(a, b, c)``.
     """
 
@@ -131,7 +139,8 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``name = buffer[index]``, of the buffer's dtype; with a ``mask`` (a bool value) only where it is true, else ``other``.
+    """``name = buffer[index]``, of the buffer's dtype; with a ``mask`` (a bool value) only where it is true, else
+    ``other``.
 
     ``buffer`` is a parameter or a ``Local``. Where the mask is false the memory must not be touched.
     """
@@ -157,8 +166,10 @@ class IndexValue:
 class BindIndex:
     """Make the integer value ``value`` usable in indices as ``symbol``.
 
-    With a ``size`` the value is checked: ``0 <= value < size`` (``-size <= value`` and wrapped when ``wrap``). A value that fails (under ``mask`` only where it is
-    true) sets the kernel's error word to ``check`` (a positive number that the program maps to a message) and counts as 0.
+    With a ``size`` the value is checked: ``0 <= value < size`` (``-size <= value`` and wrapped when ``wrap``). A
+    value that fails (under ``mask`` only where it is
+    true) sets the kernel's error word to ``check`` (a positive number that the program maps to a message) and counts
+    as 0.
     """
 
     symbol: Symbol
@@ -173,7 +184,8 @@ class BindIndex:
 class Store:
     """``buffer[index] = value``; the value has the buffer's dtype. Where ``mask`` is false nothing is written.
 
-    ``mode``: ``"set"``, or ``add mul max min`` which combine with what is there (no two iterations that run in parallel or
+    ``mode``: ``"set"``, or ``add mul max min`` which combine with what is there (no two iterations that run in
+    parallel or
     in one vector meet at one index unless ``atomic``)."""
 
     buffer: str

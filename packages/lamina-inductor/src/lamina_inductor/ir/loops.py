@@ -34,9 +34,11 @@ class Value:
     """One tensor of the loop IR. Attributes as in the module's docstring, and:
 
     op: the operator's id; ``name``: of the node; ``origin``: (node name, operator id, "file:line").
-    forward, back: of a ``map``: index of the value -> index of its input, and the reverse where it is one to one (else None).
+    forward, back: of a ``map``: index of the value -> index of its input, and the reverse where it is one to one
+    (else None).
     users: the values that read this one; ``order``: position in the program; ``cost``: rough work per element.
-    lazy: made of indices and constants only; ``chain_cost``, ``chain_loads``: work and loads to compute an element from memory.
+    lazy: made of indices and constants only; ``chain_cost``, ``chain_loads``: work and loads to compute an element
+    from memory.
     gathers: of an ``index`` value that reads its first input at its own index but for this dimension.
     """
 

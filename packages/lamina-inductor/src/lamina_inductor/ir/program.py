@@ -1,6 +1,7 @@
 """Program IR: a whole graph as buffers and steps; what a host-program generator prints.
 
-Buffers are named. Their memory is an argument (``input``), a result (``output``), a slice of the one workspace (``workspace``), or
+Buffers are named. Their memory is an argument (``input``), a result (``output``), a slice of the one workspace
+(``workspace``), or
 a constant of the program (``constant``). Steps run in order.
 
     Program sin_sum
@@ -43,7 +44,8 @@ __all__ = [
 class Buffer:
     """Memory of a tensor. ``shape`` and ``strides`` are in elements (``int`` or ``Expr``).
 
-    ``storage``: ``"input"`` (``index``: which input of the artifact), ``"output"`` (``index``: which allocation, see ``Program.outputs``),
+    ``storage``: ``"input"`` (``index``: which input of the artifact), ``"output"`` (``index``: which allocation, see
+    ``Program.outputs``),
     ``"workspace"`` (``offset`` in bytes, a multiple of 64), ``"constant"`` (``index`` into ``Program.constants``).
     """
 
@@ -69,7 +71,8 @@ class KernelCall:
 class Launch:
     """Kernel calls that are independent of each other, run in one parallel region.
 
-    Phase 0 of all parts is one pool of iterations to divide among the threads, then a barrier, then phase 1, ... Parts that call the same kernel stand next to
+    Phase 0 of all parts is one pool of iterations to divide among the threads, then a barrier, then phase 1, ...
+    Parts that call the same kernel stand next to
     each other: print them as a loop over a table of pointers and sizes.
     """
 
@@ -91,9 +94,12 @@ class Operand:
 class Gemm:
     """``out[b, m, n] = sum_k left[b, m, k] * right[b, k, n]`` (plus ``out`` when ``accumulate``).
 
-    All three operands have three dimensions, any strides (0 for a batch that is broadcast). Accumulates in float32 for the half types, in the dtype otherwise.
-    ``epilogue``: a call whose kernel has one phase over the rows ``b * M + m``: run it on a block of rows as soon as that block of ``out`` is complete,
-    while it is in cache. ``scratch``: ``out`` is read by nothing but the epilogue, so a block-sized buffer per thread would do (then the
+    All three operands have three dimensions, any strides (0 for a batch that is broadcast). Accumulates in float32
+    for the half types, in the dtype otherwise.
+    ``epilogue``: a call whose kernel has one phase over the rows ``b * M + m``: run it on a block of rows as soon as
+    that block of ``out`` is complete,
+    while it is in cache. ``scratch``: ``out`` is read by nothing but the epilogue, so a block-sized buffer per
+    thread would do (then the
     host may not keep ``out`` whole).
     """
 
@@ -130,7 +136,8 @@ class Convolution:
 class HostCall:
     """Run an operator's reference on views of the buffers (no kernel exists for it) and copy the results into ``outs``.
 
-    ``args``/``kwargs`` are the node's arguments with ``Operand`` where a tensor stands and ``Expr`` where a symbolic size stands.
+    ``args``/``kwargs`` are the node's arguments with ``Operand`` where a tensor stands and ``Expr`` where a symbolic
+    size stands.
     """
 
     operator: str
@@ -154,7 +161,8 @@ Step = Union[Launch, Gemm, Convolution, HostCall, CopyBuffer]
 
 @dataclass(frozen=True, slots=True)
 class SizeSource:
-    """Where a size symbol's value comes from: input number ``input`` itself (an int; ``dim`` is None) or its size at ``dim``."""
+    """Where a size symbol's value comes from: input number ``input`` itself (an int; ``dim`` is None) or its size at
+    ``dim``."""
 
     symbol: Symbol
     input: int
@@ -165,8 +173,10 @@ class SizeSource:
 class Result:
     """One output of the artifact.
 
-    ``kind``: ``"buffer"`` (``value``: name of the ``output`` buffer to allocate and return), ``"input"`` (``value``: the number of the input that is returned
-    itself), ``"scalar"`` (``value``: an int, float, ... or an ``Expr`` of sizes), ``"alias"`` (same tensor as output number ``value``).
+    ``kind``: ``"buffer"`` (``value``: name of the ``output`` buffer to allocate and return), ``"input"`` (``value``:
+    the number of the input that is returned
+    itself), ``"scalar"`` (``value``: an int, float, ... or an ``Expr`` of sizes), ``"alias"`` (same tensor as output
+    number ``value``).
     """
 
     kind: str
@@ -188,7 +198,8 @@ class Program:
 
     Attributes:
         name: of the graph.
-        inputs: per placeholder: a ``Buffer`` with storage ``input``, or None for one that is not a tensor (its value is a size or unused).
+        inputs: per placeholder: a ``Buffer`` with storage ``input``, or None for one that is not a tensor (its value
+        is a size or unused).
         buffers: all buffers, by name.
         constants: NumPy arrays of ``constant`` buffers.
         sizes: how size symbols get their values.

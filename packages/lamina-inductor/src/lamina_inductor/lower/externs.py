@@ -59,7 +59,8 @@ def _is_one(size: Size) -> bool:
 
 
 def strided_view(value: Value) -> tuple[Size, tuple[Size, ...]] | None:
-    """(offset, strides) of ``value`` in the memory of the value below its index transforms (dense, or a buffer's strides);
+    """(offset, strides) of ``value`` in the memory of the value below its index transforms (dense, or a buffer's
+    strides);
     None when its elements do not lie at constant strides there."""
     from ..schedule.flat import affine  # the schedule package imports this one
 

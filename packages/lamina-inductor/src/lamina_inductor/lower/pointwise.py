@@ -31,7 +31,8 @@ def cast_constant(value: Any, dtype: DType) -> Any:
 
 
 def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Value:
-    """A point value applying ``call.op`` to ``operands`` (values or Python scalars), with constants ``extra`` behind."""
+    """A point value applying ``call.op`` to ``operands`` (values or Python scalars), with constants ``extra``
+    behind."""
     tensors = tuple([o for o in operands if type(o) is Value])
     dtypes = [t.dtype for t in tensors]
     common = next((d for d in dtypes if d is not bool_), call.spec.dtype if call.op == "where" else bool_)

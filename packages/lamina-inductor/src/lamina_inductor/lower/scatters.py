@@ -1,6 +1,7 @@
 """Writing at computed positions: index_put, scatter and scatter_add become kernels of their own.
 
-The result starts as a copy of the input; then the updates are stored in order. Iterations that could meet at one element stay in
+The result starts as a copy of the input; then the updates are stored in order. Iterations that could meet at one
+element stay in
 one thread, in order, so results are the same for any number of threads.
 """
 
@@ -21,7 +22,8 @@ __all__ = ["ScatterPlan"]
 class ScatterPlan:
     """Inputs: what is copied, the updates, then index tensors.
 
-    given: dimensions of the result that index tensors number; place: where their common dimensions stand among those of the updates.
+    given: dimensions of the result that index tensors number; place: where their common dimensions stand among those
+    of the updates.
     whole: index tensors have the shape of the updates (scatter). mode: ``"set"`` or ``"add"``.
     """
 

@@ -35,7 +35,8 @@ def unflatten_index(number: Any, shape: tuple[Size, ...]) -> Index:
 
 
 def regroup(source: tuple[Size, ...], target: tuple[Size, ...]) -> list[tuple[range, range]] | None:
-    """Matching runs of dimensions with equal products: how a reshape splits and merges. None when a size is symbolic and unclear."""
+    """Matching runs of dimensions with equal products: how a reshape splits and merges. None when a size is symbolic
+    and unclear."""
     runs: list[tuple[range, range]] = []
     i = j = 0
     while i < len(source) or j < len(target):

@@ -1,7 +1,9 @@
 """The workspace: where each temporary lies, so that those that are never alive together share memory.
 
-Each temporary has the interval of steps from the one that writes it to the last that reads it. Larger ones are placed first, each at the
-lowest offset where nothing alive at the same time lies. Sizes that are symbolic are laid behind the others without sharing.
+Each temporary has the interval of steps from the one that writes it to the last that reads it. Larger ones are
+placed first, each at the
+lowest offset where nothing alive at the same time lies. Sizes that are symbolic are laid behind the others without
+sharing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Small pieces that all nests use: ordered closures of statements, loops around them, values carried in local arrays."""
+"""Small pieces that all nests use: ordered closures of statements, loops around them, values carried in local
+arrays."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def in_order(flat: Flat, keys: set[Any]) -> list[Info]:
 
 
 def nest(axes: list[Symbol], flat: Flat, infos: list[Info], inner_kind: str = "simd") -> tuple[Stmt, ...]:
-    """Loops over ``axes`` (the last one ``inner_kind``) around pure statements and stores, each as far out as it can be."""
+    """Loops over ``axes`` (the last one ``inner_kind``) around pure statements and stores, each as far out as it can
+    be."""
     if not axes:
         return tuple([i.stmt for i in infos])
     axis, rest = axes[0], axes[1:]

@@ -20,7 +20,8 @@ __all__ = ["coalesce", "fast_axis", "order_axes"]
 
 
 def order_axes(statements: list[Any], axes: list[Symbol]) -> list[Symbol]:
-    """Axes from the largest step in memory to the smallest, going by the stores, then the loads; unclear ones keep their place."""
+    """Axes from the largest step in memory to the smallest, going by the stores, then the loads; unclear ones keep
+    their place."""
     if len(axes) < 2:
         return axes
     known = frozenset(axes)

@@ -1,6 +1,7 @@
 """Write the scalar statements of a group of values, straight down, without loops yet.
 
-The result (``Flat``) is a list of statements in single assignment form over the group's axes; ``nests`` then cut it into
+The result (``Flat``) is a list of statements in single assignment form over the group's axes; ``nests`` then cut it
+into
 loops. A value read twice at one index is computed once. Names are numbered in order of use, so equal groups give
 equal text.
 """
@@ -89,7 +90,8 @@ class Emitter:
         return self.let(compute_dtype(dtype), op, *operands)
 
     def convert(self, operand: Operand, source: DType, target: DType) -> Operand:
-        """``operand``, held for ``source``, as it is held for ``target``; a narrow float is rounded to its precision."""
+        """``operand``, held for ``source``, as it is held for ``target``; a narrow float is rounded to its
+        precision."""
         have, want = compute_dtype(source), compute_dtype(target)
         if source is target:
             return operand

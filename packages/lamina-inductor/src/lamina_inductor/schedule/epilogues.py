@@ -1,6 +1,7 @@
 """Kernels that run on the rows of a matrix product while they are in cache.
 
-A kernel of one phase over the product's rows, which reads of the product only its own row, becomes the product's epilogue: bias and gelu, a
+A kernel of one phase over the product's rows, which reads of the product only its own row, becomes the product's
+epilogue: bias and gelu, a
 residual, softmax of attention scores. What else it reads must be there before the product.
 """
 

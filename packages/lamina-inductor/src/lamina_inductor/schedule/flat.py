@@ -22,7 +22,8 @@ __all__ = ["Flat", "Info", "affine", "analyse", "indices_of", "substitute"]
 class Info:
     """What is known of a statement.
 
-    axes: those it varies over. level: number of row reductions that must be finished before it. late: it needs a reduction over the rows.
+    axes: those it varies over. level: number of row reductions that must be finished before it. late: it needs a
+    reduction over the rows.
     needs: the statements (by key) that it reads. cost: work of one execution.
     """
 

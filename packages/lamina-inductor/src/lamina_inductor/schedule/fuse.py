@@ -1,6 +1,7 @@
 """The fusion pass: put each value that needs computing into a group, or make it a step of its own.
 
-``fuse(lowered)`` returns the groups and external steps. The rules for joining stand in ``joins``; what is stored and what is
+``fuse(lowered)`` returns the groups and external steps. The rules for joining stand in ``joins``; what is stored and
+what is
 recomputed is decided afterwards in ``materialize``.
 """
 
@@ -36,7 +37,8 @@ class ExternStep:
 class Fusion:
     """State and result of the pass.
 
-    where: value -> its group or step. reasons: why pairs were fused or not. siblings: buffer value -> last group that reads all of it.
+    where: value -> its group or step. reasons: why pairs were fused or not. siblings: buffer value -> last group
+    that reads all of it.
     """
 
     lowered: LoweredGraph
@@ -61,7 +63,8 @@ class Fusion:
     # -- edges -----------------------------------------------------------------------------------------
 
     def reads(self, value: Value) -> list[Value]:
-        """What computing ``value`` reads from memory or from its group: bases behind index transforms and lazy values."""
+        """What computing ``value`` reads from memory or from its group: bases behind index transforms and lazy
+        values."""
         result: dict[Value, None] = {}
         for item in value.inputs:
             base = base_of(item)

@@ -1,7 +1,9 @@
 """Fusion: which values are computed by one kernel.
 
-Values come in program order. Each value that needs computing joins the group of one of its operands when that group's loops can
-compute it too, or opens a group. A value knows its index over the group's axes; index transforms between two values are solved
+Values come in program order. Each value that needs computing joins the group of one of its operands when that
+group's loops can
+compute it too, or opens a group. A value knows its index over the group's axes; index transforms between two values
+are solved
 by their ``back`` functions. Groups carry a level (longest path of groups above them), which shows without a search
 that a join makes no cycle. Each value is looked at once, so the time is linear in the size of the graph.
 """
@@ -45,7 +47,8 @@ class Group:
         index: member -> its index over ``axes``.
         inner: the axes that *row* reductions run over (None: no reduction yet). Values over the other axes only
             (results of row reductions and what is computed from them) are *row values*.
-        late: reductions over other sets of axes (over the rows, or everything), and what is computed from them. Nothing in the
+        late: reductions over other sets of axes (over the rows, or everything), and what is computed from them.
+        Nothing in the
             main loops may depend on them.
         members: in program order. stored: members that others read from memory.
         level: longest path of groups and external steps above this one.

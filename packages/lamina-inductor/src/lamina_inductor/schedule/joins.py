@@ -20,7 +20,8 @@ SIBLING_DISTANCE = 48
 """How far apart, in values, two readers of one buffer may be to share a kernel."""
 
 SERIAL_LIMIT = 1 << 15
-"""A group with fewer rows than threads want keeps whole passes serial; beyond this many inner elements it is cut instead."""
+"""A group with fewer rows than threads want keeps whole passes serial; beyond this many inner elements it is cut
+instead."""
 
 
 def raise_level(node: Any, level: int) -> None:
@@ -53,7 +54,8 @@ def reaches(start: Any, goal: Any, limit: int = 64) -> bool:
 
 
 def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
-    """Groups whose loops could compute ``value``, with its index there: its operands' groups, then readers of the same buffers."""
+    """Groups whose loops could compute ``value``, with its index there: its operands' groups, then readers of the
+    same buffers."""
     found: list[tuple[Group, Index, str]] = []
     for item in value.inputs:
         chain = chain_to_base(item)
@@ -98,6 +100,8 @@ def may_join_point(fusion: Any, group: Group, value: Value, index: Index) -> boo
         elif not _before(home, group):
             return None
     late = bool(late)
+    if late and _uses(index, group.rows):  # the rows are over when a late value is known
+        return None
     if (
         not late
         and group.inner

@@ -61,7 +61,8 @@ def build_kernel(
     first_check: int,
     columns: Size | None = None,
 ) -> BuiltKernel:
-    """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a member;
+    """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a
+    member;
     ``columns``: make the phase run over rows of so many elements, if that is possible."""
     params = _Params()
 

@@ -1,4 +1,5 @@
-"""The order of steps: what is ready, nearest to its place in the program; kernels that end in write-backs go last, together."""
+"""The order of steps: what is ready, nearest to its place in the program; kernels that end in write-backs go last,
+together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """Loops for groups with row reductions: parallel over rows; reductions over the rows themselves by partial results.
 
-Late reductions (over the rows, or over everything) are first done per chunk of rows, in local arrays and scalars, and stored in a
-buffer of partial results; a last phase combines the chunks, always in the same order, so results do not depend on the number of threads.
+Late reductions (over the rows, or over everything) are first done per chunk of rows, in local arrays and scalars,
+and stored in a
+buffer of partial results; a last phase combines the chunks, always in the same order, so results do not depend on
+the number of threads.
 """
 
 from __future__ import annotations

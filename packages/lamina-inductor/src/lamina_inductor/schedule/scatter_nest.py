@@ -1,6 +1,7 @@
 """The kernel of a scatter: one phase copies the input, one stores the updates in order.
 
-Updates run in parallel over blocks of a dimension along which they never meet (the last one, as a vector, where it is one of
+Updates run in parallel over blocks of a dimension along which they never meet (the last one, as a vector, where it
+is one of
 those); a scatter without such a dimension is serial.
 """
 

@@ -16,7 +16,8 @@ from .rows import flat_rows
 __all__ = ["crossing_axis", "tiled_nest"]
 
 TILE, ACROSS = 32, 128
-"""Sides of a tile, along the last axis and along the crossing one. The latter is longer: each of its rows lies on a page of its own, so a
+"""Sides of a tile, along the last axis and along the crossing one. The latter is longer: each of its rows lies on a
+page of its own, so a
 short one would cost a page look-up for a few elements."""
 
 

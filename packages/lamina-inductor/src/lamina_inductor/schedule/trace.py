@@ -39,7 +39,8 @@ def is_bijective(chain: list[Value]) -> bool:
 
 
 def index_above(chain: list[Value], index: Index, group: Group) -> Index | None:
-    """The index of the value on top of the chain at which its base is at ``index``, with new dimensions running over the
+    """The index of the value on top of the chain at which its base is at ``index``, with new dimensions running over
+    the
     group's inner axes; None when there is no such index for the whole domain."""
     for value in reversed(chain):
         if value.back is not None:
