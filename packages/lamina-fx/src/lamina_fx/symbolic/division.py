@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from math import gcd
 
 from .divisibility import exact_quotient, known_divisor, monomial_quotient
-from .expr import Expr, Integer, Symbol
+from .expr import Expr, ExprLike, Integer, Symbol
 from .operations import FloorDiv, Mod, Product
 from .simplify import Terms, add, from_terms, linear, multiply, scale, subtract, sum_of
 
 __all__ = ["floor_div", "mod"]
 
 _CACHE_LIMIT = 200_000
-_quotients: dict[tuple[Expr, Expr], Expr] = {}
-_remainders: dict[tuple[Expr, Expr], Expr] = {}
+_quotients: dict[tuple[Expr, ExprLike], Expr] = {}
+_remainders: dict[tuple[Expr, ExprLike], Expr] = {}
 
 
 def floor_div(a: Expr, b: Expr) -> Expr:
@@ -28,10 +28,10 @@ def floor_div(a: Expr, b: Expr) -> Expr:
     Raises:
         ZeroDivisionError: b is the constant 0.
     """
-    ident = (a, b)
+    ident = (a, b.value if type(b) is Integer else b)
     result = _quotients.get(ident)
     if result is None:
-        result = _by_integer(a, b.value) if isinstance(b, Integer) else _by_expression(a, b)
+        result = _by_integer(a, b.value) if type(b) is Integer else _by_expression(a, b)
         if len(_quotients) > _CACHE_LIMIT:
             _quotients.clear()
         _quotients[ident] = result
@@ -44,10 +44,10 @@ def mod(a: Expr, b: Expr) -> Expr:
     Raises:
         ZeroDivisionError: b is the constant 0.
     """
-    ident = (a, b)
+    ident = (a, b.value if type(b) is Integer else b)
     result = _remainders.get(ident)
     if result is None:
-        result = _modulo_integer(a, b.value) if isinstance(b, Integer) else _modulo_expression(a, b)
+        result = _modulo_integer(a, b.value) if type(b) is Integer else _modulo_expression(a, b)
         if len(_remainders) > _CACHE_LIMIT:
             _remainders.clear()
         _remainders[ident] = result
@@ -63,17 +63,20 @@ def _split(a: Expr, k: int) -> tuple[Expr, int, Terms]:
     quotient: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
     for term, c in terms:
-        if c % k == 0:
-            quotient[term] = c // k
-        elif c * known_divisor(term) % k == 0:  # the term is a multiple of k although c is not
-            common = gcd(c, k)
-            whole = FloorDiv.make(term, Integer(k // common))
-            quotient[whole] = quotient.get(whole, 0) + c // common
-        else:
-            whole_c = c // k if c > 0 else -(-c // k)
-            if whole_c:
-                quotient[term] = whole_c
-            rest.append((term, c - whole_c * k))
+        whole, left = divmod(c, k)
+        if left:
+            if term._divisor != 1 and c * known_divisor(term) % k == 0:  # the term is a multiple of k, c is not
+                common = gcd(c, k)
+                whole, left = c // common, 0
+                term = FloorDiv.make(term, Integer(k // common))
+            elif whole < 0:  # -1 * term stays whole: its range may show that nothing is left to divide
+                whole, left = whole + 1, left - k
+        if whole:
+            total = quotient.pop(term, 0) + whole
+            if total:
+                quotient[term] = total
+        if left:
+            rest.append((term, left))
     outside = constant // k
     return sum_of(outside, quotient) if quotient else Integer(outside), constant - outside * k, tuple(rest)
 
@@ -85,7 +88,7 @@ def _by_integer(a: Expr, k: int) -> Expr:
         return floor_div(scale(a, -1), Integer(-k))
     if k == 1:
         return a
-    if isinstance(a, Integer):
+    if type(a) is Integer:
         return Integer(a.value // k)
     quotient, constant, terms = _split(a, k)
     if not terms:
@@ -121,7 +124,9 @@ def _single_quotient(rest: Expr, k: int) -> int | None:
 
 def _groups(constant: int, terms: Terms, k: int) -> Iterator[tuple[int, Expr, Expr]]:
     """Ways to write constant + terms as g * inner + small with g dividing k and 0 <= small < g; largest g first."""
-    factors = {gcd(c * known_divisor(term), k) for term, c in terms}
+    if all(gcd(c, k) == 1 for _, c in terms):
+        return
+    factors = {gcd(c, k) for _, c in terms}
     factors.discard(1)
     for g in sorted(factors, reverse=True):
         multiples = tuple([(t, c // g) for t, c in terms if c % g == 0])
@@ -141,7 +146,7 @@ def _modulo_integer(a: Expr, k: int) -> Expr:
         return scale(mod(scale(a, -1), Integer(-k)), -1)
     if k == 1:
         return Integer(0)
-    if isinstance(a, Integer):
+    if type(a) is Integer:
         return Integer(a.value % k)
     _, constant, terms = _split(a, k)
     if not terms:

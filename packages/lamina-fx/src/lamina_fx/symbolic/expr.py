@@ -96,12 +96,16 @@ class Expr:
     __radd__ = __add__
 
     def __sub__(self, other: ExprLike) -> Expr:
+        if type(other) is int:
+            return simplify.shift(self, -other)
         return simplify.subtract(self, as_expr(other)) if _ok(other) else NotImplemented
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return simplify.subtract(as_expr(other), self) if _ok(other) else NotImplemented
 
     def __mul__(self, other: ExprLike) -> Expr:
+        if type(other) is int:
+            return simplify.scale(self, other)
         return simplify.multiply(self, as_expr(other)) if _ok(other) else NotImplemented
 
     __rmul__ = __mul__
@@ -307,7 +311,7 @@ class Sum(Expr):
         if node is None:
             node = object.__new__(Sum)
             node.constant, node.terms = constant, terms
-            _finish(node)
+            node._key = node._range = node._free = node._text = node._divisor = None
             node = Sum._table.setdefault(ident, node)
         return node
 

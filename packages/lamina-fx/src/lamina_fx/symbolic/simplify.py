@@ -88,7 +88,18 @@ def subtract(a: Expr, b: Expr) -> Expr:
     """a - b."""
     if a is b:
         return Integer(0)
-    return add(a, scale(b, -1))
+    constant, terms = linear(a)
+    other_constant, other = linear(b)
+    constant -= other_constant
+    if not other:
+        return from_terms(constant, terms)
+    return sum_of(constant, _merge(dict(terms), other, -1))
+
+
+def shift(a: Expr, offset: int) -> Expr:
+    """a + offset, for an int."""
+    constant, terms = linear(a)
+    return from_terms(constant + offset, terms)
 
 
 def _merge(terms: dict[Expr, int], other: Terms, factor: int) -> dict[Expr, int]:
@@ -171,37 +182,40 @@ def _factors(term: Expr) -> tuple[Expr, ...]:
 def _join_divisions(constant: int, terms: dict[Expr, int]) -> Expr | None:
     """Find ``c*(x % m) + c*m*(x // m)`` and the like; None when there is nothing to join."""
     for term, c in terms.items():
-        replacement = _joined(term, c, terms)
-        if replacement is not None:
-            used, expr, factor = replacement
-            rest = {t: k for t, k in terms.items() if t not in used}
-            return add(sum_of(constant, rest) if rest else Integer(constant), scale(expr, factor))
+        kind = type(term)
+        if kind is FloorDiv:
+            x, m = term.args  # type: ignore[attr-defined]
+            if type(m) is not Integer or c % m.value or divisibility.known_divisor(x) % m.value:
+                continue
+            used, expr, factor = (term,), x, c // m.value
+        elif kind is Mod and len(terms) > 1:
+            found = _joined(term, c, terms)
+            if found is None:
+                continue
+            used, expr = found
+            factor = c
+        else:
+            continue
+        rest = {t: k for t, k in terms.items() if t not in used}
+        return add(sum_of(constant, rest) if rest else Integer(constant), scale(expr, factor))
     return None
 
 
-def _joined(term: Expr, c: int, terms: dict[Expr, int]) -> tuple[tuple[Expr, ...], Expr, int] | None:
-    kind = type(term)
-    if kind is FloorDiv:
-        x, m = term.args  # type: ignore[attr-defined]
-        if type(m) is Integer and c % m.value == 0 and divisibility.known_divisor(x) % m.value == 0:
-            return (term,), x, c // m.value
-        return None
-    if kind is not Mod:
-        return None
+def _joined(term: Expr, c: int, terms: dict[Expr, int]) -> tuple[tuple[Expr, ...], Expr] | None:
+    """The terms that ``c * term``, a remainder, joins with, and what they make (times c)."""
     x, m = term.args  # type: ignore[attr-defined]
-    quotient = x // m
     if type(m) is not Integer:
-        whole = FloorDiv.make(x, m)
-        step = multiply(m, whole)
-        if c == terms.get(step):
-            return (term, step), x, c
+        step = multiply(m, FloorDiv.make(x, m))
+        return ((term, step), x) if c == terms.get(step) else None
+    wanted = c * m.value
+    if wanted not in terms.values():
         return None
-    constant, parts = linear(quotient)
-    if len(parts) == 1 and parts[0][1] == 1 and constant == 0 and terms.get(quotient) == c * m.value:
-        return (term, quotient), x, c
+    quotient = x // m
+    if terms.get(quotient) == wanted:
+        return (term, quotient), x
     for other, k in terms.items():  # x % m + m * ((x // m) % n) = x % (m * n)
-        if type(other) is Mod and k == c * m.value and other.args[0] is quotient and type(other.args[1]) is Integer:  # type: ignore[attr-defined]
-            return (term, other), x % (m * other.args[1]), c  # type: ignore[attr-defined]
+        if type(other) is Mod and k == wanted and other.args[0] is quotient and type(other.args[1]) is Integer:  # type: ignore[attr-defined]
+            return (term, other), x % (m * other.args[1])  # type: ignore[attr-defined]
     return None
 
 
