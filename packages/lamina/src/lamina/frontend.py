@@ -27,6 +27,7 @@ from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, creation, fake_creation, fake_tensor, operator_of
 from lamina_tensor.creator import creating_tensors
+from lamina_tensor.namespace import Namespace
 
 __all__ = ["LaminaFrontend"]
 
@@ -103,8 +104,8 @@ class LaminaFrontend:
         return isinstance(value, Tensor) and value._array is not None
 
     def is_constant(self, value: object) -> bool:
-        """dtypes and devices."""
-        return isinstance(value, (DType, Device))
+        """dtypes, devices, namespaces of functions."""
+        return isinstance(value, (DType, Device, Namespace))
 
     def is_fake(self, value: object) -> bool:
         """Tensors without data."""

@@ -130,6 +130,7 @@ class _Finish:
     def _call_graph(self, rebuilder: Rebuilder, captured: CapturedGraph, outputs_name: str | None) -> None:
         tx = self.tx
         context = CaptureContext(captured, tx.shape_env, tx.frontend, tx.modes, tx.code.co_qualname)
+        tx.shape_env.where = None  # a backend may keep the environment; it must not keep the translator with it
         compiled = self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
 
         def load() -> None:

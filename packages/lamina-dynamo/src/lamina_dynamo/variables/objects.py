@@ -138,7 +138,7 @@ class UserObjectVariable(VariableTracker):
         except AttributeError as error:
             tx.guard_attr_absent(self.source, name)
             raise tx.observed(error) from None
-        return tx.wrap(value, Attr(self.source, name))
+        return tx.wrap(value, self.source and Attr(self.source, name))
 
     def bind(self, tx: Any, raw: Any, name: str) -> VariableTracker:
         """A class attribute, read through the instance."""
