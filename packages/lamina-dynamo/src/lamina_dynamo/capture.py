@@ -24,7 +24,7 @@ from .events import CompileEvent, notify
 from .guard import GuardSet
 from .guard_program import compile_guards
 from .replacement import flat_code
-from .resume import is_resume_code
+from .resume import is_resume_code, origin_of
 from .skip import skip_reason
 from .source import FrameScope
 from .translate import TranslationResult, translate_frame
@@ -39,10 +39,11 @@ class CaptureWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class EntryInfo:
-    """The Python side of a cache entry: its guards, to say why they fail, and its number among the code's entries."""
+    """The Python side of a cache entry: its guards, to say why they fail, its number, and whether it computes anything with arrays."""
 
     guards: GuardSet
     number: int
+    has_graph: bool
 
     def why(self, failed: int, scope: FrameScope) -> str:
         """In words, why this entry does not fit the frame."""
@@ -62,7 +63,7 @@ class Capture:
         config: the settings.
     """
 
-    __slots__ = ("__weakref__", "always", "backend", "config", "frontend", "owner")
+    __slots__ = ("__weakref__", "always", "backend", "config", "empty", "frontend", "owner")
 
     def __init__(self, backend: object, frontend: object, config: Config) -> None:
         self.backend = backend
@@ -70,6 +71,7 @@ class Capture:
         self.config = config
         self.owner = next(_owners)
         self.always: set[int] = set()
+        self.empty: dict[int, int] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return Capture, (self.backend, self.frontend, self.config)
@@ -85,14 +87,14 @@ class Capture:
     ) -> None:
         """Compile the frame. Called by the hook on a miss; `misses` are the entries there are and the guard that failed in each."""
         remember(code)
-        reason = None if id(code) in self.always or is_resume_code(code) else self._skip(code)
+        reason = None if self._is_asked_for(code) else self._skip(code)
         if reason is not None:
             _core.skip(code, self.owner)
             return
         scope = FrameScope(local, global_, builtins, dict(zip(code.co_freevars, closure or (), strict=True)))
         reasons = tuple(info.why(failed, scope) for info, failed in misses)
         if len(misses) >= self.config.recompile_limit:
-            self._limit(code, reasons)
+            self._limit(code, reasons, any(info.has_graph for info, _ in misses))
             return
         try:
             self._compile(code, scope, reasons)
@@ -104,6 +106,17 @@ class Capture:
             if getattr(error, "__lamina_user_error__", False):
                 raise
             self._give_up(code, error, scope)
+
+    def _is_asked_for(self, code: CodeType) -> bool:
+        """Whether the frame is that of a function given to `optimize`, or goes on with one."""
+        return id(origin_of(code)) in self.always
+
+    def _gives_nothing(self, code: CodeType) -> bool:
+        """Count translations without arrays: a helper that has had two is left to Python, instead of guarding all it reads."""
+        if self._is_asked_for(code):
+            return False
+        self.empty[id(code)] = count = self.empty.get(id(code), 0) + 1
+        return count > 1
 
     def _skip(self, code: CodeType) -> str | None:
         own = getattr(self.frontend, "skip_reason", None)
@@ -121,20 +134,19 @@ class Capture:
             self.backend,
             self.config,
         )
-        if result is None:
+        if result.captured is None and self._gives_nothing(code):
             _core.skip(code, self.owner)
-            self._notify(code, None, reasons, "nothing to compile", started)
+            self._notify(code, result, reasons, "no arrays in it", started)
             return
         program = compile_guards(result.guards, code)
-        info = EntryInfo(result.guards, len(_core.entries(code, self.owner)))
+        info = EntryInfo(result.guards, len(_core.entries(code, self.owner)), result.captured is not None)
         _core.add_entry(code, self.owner, program, result.new_code, flat_code(result.new_code), info)
         self._notify(code, result, reasons, None, started)
 
     def _notify(
-        self, code: CodeType, result: TranslationResult | None, reasons: tuple[str, ...], skipped: str | None, started: float
+        self, code: CodeType, result: TranslationResult, reasons: tuple[str, ...], skipped: str | None, started: float
     ) -> None:
-        captured = None if result is None else result.captured
-        reason = None if result is None else result.break_reason
+        captured, reason = result.captured, result.break_reason
         event = CompileEvent(
             code.co_qualname,
             code.co_filename,
@@ -142,17 +154,17 @@ class Capture:
             is_resume_code(code),
             None if captured is None else captured.graph,
             () if reason is None else (reason,),
-            () if result is None else tuple(map(str, result.guards)),
+            tuple(map(str, result.guards)),
             reasons,
             skipped,
             time.perf_counter() - started,
-            () if result is None else tuple(result.notes),
+            tuple(result.notes),
         )
         notify(event)
 
     # ---- when it does not work out -----------------------------------------------------------------------------
 
-    def _limit(self, code: CodeType, reasons: tuple[str, ...]) -> None:
+    def _limit(self, code: CodeType, reasons: tuple[str, ...], has_graph: bool) -> None:
         limit = self.config.recompile_limit
         where = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
         shown = "\n  ".join(reasons)
@@ -163,7 +175,8 @@ class Capture:
         if self.config.fullgraph:
             raise DynamoError(message)
         _core.freeze(code, self.owner)
-        warnings.warn(f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=3)
+        if has_graph:
+            warnings.warn(f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=4)
 
     def _give_up(self, code: CodeType, error: Exception, scope: FrameScope) -> None:
         if self.config.strict:

@@ -27,7 +27,33 @@ __all__ = ["compile_guards"]
 _OPCODES = {
     name: number
     for number, name in enumerate(
-        ["local", "global", "builtin", "free_cell", "cell_contents", "attr", "instance_attr", "type_attr", "type", "item", "dict_item", "dict_key", "get_item", "function_code", "function_globals", "function_default", "function_kwdefault", "function_cell", "method_function", "method_self", "const", "weak", "module", "tensor_property", "dict_value"]
+        [
+            "local",
+            "global",
+            "builtin",
+            "free_cell",
+            "cell_contents",
+            "attr",
+            "instance_attr",
+            "type_attr",
+            "type",
+            "item",
+            "dict_item",
+            "dict_key",
+            "get_item",
+            "function_code",
+            "function_globals",
+            "function_default",
+            "function_kwdefault",
+            "function_cell",
+            "method_function",
+            "method_self",
+            "const",
+            "weak",
+            "module",
+            "tensor_property",
+            "dict_value",
+        ]
     )
 }
 _FIRST_CHECK = 32
@@ -306,5 +332,3 @@ class _ByAttributes:
             n == 1 or want is None or have == want * size
             for n, have, want in zip(shape, strides, facts.strides, strict=True)
         )
-
-

@@ -109,23 +109,13 @@ static PyObject *tuple_get(PyObject *tuple, int64_t index)
                                                                                        : nullptr;
 }
 
-static PyObject *dict_key(PyObject *dict, int64_t index)
+static PyObject *dict_entry(PyObject *dict, int64_t index, bool want_value)
 {
     if (!PyDict_Check(dict)) return nullptr;
     Py_ssize_t at = 0;
-    PyObject *key = nullptr;
-    while (PyDict_Next(dict, &at, &key, nullptr))
-        if (index-- == 0) return key;
-    return nullptr;
-}
-
-static PyObject *dict_value(PyObject *dict, int64_t index)
-{
-    if (!PyDict_Check(dict)) return nullptr;
-    Py_ssize_t at = 0;
-    PyObject *value = nullptr;
-    while (PyDict_Next(dict, &at, nullptr, &value))
-        if (index-- == 0) return value;
+    PyObject *key = nullptr, *value = nullptr;
+    while (PyDict_Next(dict, &at, &key, &value))
+        if (index-- == 0) return want_value ? value : key;
     return nullptr;
 }
 
@@ -160,8 +150,8 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
         if (PyTuple_Check(value)) return tuple_get(value, i.number);
         return PyList_Check(value) && i.number < PyList_GET_SIZE(value) ? PyList_GET_ITEM(value, i.number) : nullptr;
     case Op::DictItem: return dict_get(value, i.object);
-    case Op::DictKey: return dict_key(value, i.number);
-    case Op::DictValue: return dict_value(value, i.number);
+    case Op::DictKey: return dict_entry(value, i.number, false);
+    case Op::DictValue: return dict_entry(value, i.number, true);
     case Op::FunctionCode:
     case Op::FunctionGlobals:
     case Op::FunctionDefault:

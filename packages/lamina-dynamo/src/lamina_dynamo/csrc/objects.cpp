@@ -184,25 +184,18 @@ static PyObject *type_lookup(PyObject *, PyObject *const *args, Py_ssize_t n)
     return Py_XNewRef(found);
 }
 
-static PyObject *dict_key(PyObject *, PyObject *const *args, Py_ssize_t n)
+static PyObject *dict_entry(PyObject *const *args, Py_ssize_t n, bool want_value)
 {
     Py_ssize_t at = 0, index = n == 2 && PyDict_Check(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
-    PyObject *key;
-    while (index >= 0 && PyDict_Next(args[0], &at, &key, nullptr))
-        if (index-- == 0) return Py_NewRef(key);
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "dict_key(dict, index): no such key");
+    PyObject *key, *value;
+    while (index >= 0 && PyDict_Next(args[0], &at, &key, &value))
+        if (index-- == 0) return Py_NewRef(want_value ? value : key);
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "the dict has no entry at this position");
     return nullptr;
 }
 
-static PyObject *dict_value(PyObject *, PyObject *const *args, Py_ssize_t n)
-{
-    Py_ssize_t at = 0, index = n == 2 && PyDict_Check(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
-    PyObject *value;
-    while (index >= 0 && PyDict_Next(args[0], &at, nullptr, &value))
-        if (index-- == 0) return Py_NewRef(value);
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "dict_value(dict, index): no such entry");
-    return nullptr;
-}
+static PyObject *dict_key(PyObject *, PyObject *const *args, Py_ssize_t n) { return dict_entry(args, n, false); }
+static PyObject *dict_value(PyObject *, PyObject *const *args, Py_ssize_t n) { return dict_entry(args, n, true); }
 
 static PyObject *tensor_property(PyObject *, PyObject *const *args, Py_ssize_t n)
 {
@@ -254,7 +247,8 @@ static PyMethodDef functions[] = {
     {"type_lookup", reinterpret_cast<PyCFunction>(type_lookup), METH_FASTCALL,
      "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
     {"dict_key", reinterpret_cast<PyCFunction>(dict_key), METH_FASTCALL, "dict_key(dict, index)\n\nThe index-th key."},
-    {"dict_value", reinterpret_cast<PyCFunction>(dict_value), METH_FASTCALL, "dict_value(dict, index)\n\nThe index-th value."},
+    {"dict_value", reinterpret_cast<PyCFunction>(dict_value), METH_FASTCALL,
+     "dict_value(dict, index)\n\nThe index-th value."},
     {"tensor_property", reinterpret_cast<PyCFunction>(tensor_property), METH_FASTCALL,
      "tensor_property(array, name, dim)\n\nsize, stride, storage_offset, numel or ndim as an int."},
     {"new_cell", reinterpret_cast<PyCFunction>(new_cell), METH_FASTCALL, "new_cell([value])\n\nA new cell."},
