@@ -163,8 +163,9 @@ class _Trace:
             value = self.values[k]
             if not isinstance(value, Tensor) or not value.is_leaf or value.grad is first:
                 continue
-            grad = value.grad
-            updates.append(GradUpdate(k, None if grad is None else self._result(self.tracer.value(grad))))
+            if value.grad is not None:  # a result of its own, though two gradients may have one value
+                self.results.append(self.tracer.value(value.grad))
+            updates.append(GradUpdate(k, None if value.grad is None else len(self.results) - 1))
         return updates
 
     # -- writes ----------------------------------------------------------------------------------

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from typing import Any
 
 from lamina_prims import Operator
 from lamina_prims.registry import by_name, names, resolve
 
-from ._C import TensorBase, write_ufunc
+from ._C import FastOp, TensorBase, write_ufunc
 from .creation import creator
 from .dispatch import FAST, make_fast
 from .inplace import call_inplace, plain_ufunc
@@ -21,6 +22,7 @@ __all__ = ["function", "install_methods", "namespace_names", "operator_of"]
 
 _OPERATOR_OF: dict[Any, str] = {}
 _FUNCTIONS: dict[str, Any] = {}
+_SPELLING_OF: dict[Any, str] = {}
 _INPLACE_DUNDERS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul",
 )  # fmt: skip
@@ -48,8 +50,17 @@ def function(name: str) -> Any:
             return None
         made = _creator(name, overloads) if _creates(name, overloads) else fast_operator(name, overloads)
         _FUNCTIONS[name] = made
+        _SPELLING_OF.setdefault(made, name)
         _OPERATOR_OF.setdefault(made, overloads[0].id)
     return made
+
+
+def _reduce(made: Any) -> tuple[Callable[[str], Any], tuple[str]]:
+    """Functions are copied and pickled by their spelling."""
+    return function, (_SPELLING_OF[made],)
+
+
+copyreg.pickle(FastOp, _reduce)
 
 
 def _creates(name: str, overloads: tuple[Operator, ...]) -> bool:
