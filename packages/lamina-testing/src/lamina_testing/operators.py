@@ -1,6 +1,6 @@
 """Checks of one operator against its samples: what every operator of the registry must satisfy.
 
-- ``check_meta``: the inferred spec is the reference's shape and dtype;
+- ``check_meta``: the inferred spec is the reference's shape, dtype and layout;
 - ``check_symbolic``: the same with symbolic sizes, and so can be decomposed;
 - ``check_decomposition``: strict primitives, run by the interpreter, give the reference's values;
 - ``check_gradient``: the derivative agrees with central differences in float64, along random directions;
@@ -54,7 +54,7 @@ def specs(value: Any) -> Any:
 
 
 def check_meta(op: Operator, sample: Sample) -> None:
-    """The inferred spec has the shape and dtype of the result on arrays."""
+    """The inferred spec has the shape, dtype and strides of the result on arrays."""
     inferred = op.infer(specs(sample.args), specs(sample.kwargs))
     if not op.is_primitive and op.meta is not None:
         body = infer_composite(op, specs(sample.args), specs(sample.kwargs))
@@ -77,6 +77,13 @@ def _compare_specs(inferred: Any, result: Any, where: str) -> None:
         assert tuple(inferred.shape) == result.shape, f"{where}: inferred {inferred}, got shape {result.shape}"
         have = array_dtype(result.dtype)
         assert inferred.dtype is have, f"{where}: inferred {inferred.dtype}, got {have}"
+        if result.size:  # a compiled graph gives its outputs the inferred layout: eager must agree
+            layout = [
+                (want, got)
+                for size, want, got in zip(result.shape, inferred.strides, spec_of(result).strides, strict=True)
+                if size != 1
+            ]
+            assert all(want == got for want, got in layout), f"{where}: inferred {inferred}, got {spec_of(result)}"
 
 
 def check_symbolic(op: Operator, sample: Sample) -> Graph:

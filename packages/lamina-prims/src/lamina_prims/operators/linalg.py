@@ -87,7 +87,7 @@ def _cholesky_meta(input: Tensor, *, upper: bool = False) -> TensorSpec:
 @lapack
 def _cholesky(xp: Any, input: Any, *, upper: bool = False) -> Any:
     lower = xp.linalg.cholesky(xp.swapaxes(input, -1, -2).conj() if upper else input)
-    return xp.swapaxes(lower, -1, -2).conj() if upper else lower
+    return xp.ascontiguousarray(xp.swapaxes(lower, -1, -2).conj()) if upper else lower
 
 
 @primitive(

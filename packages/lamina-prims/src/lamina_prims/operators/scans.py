@@ -63,7 +63,7 @@ def _reference(ufunc: str) -> Any:
         xp = array_namespace(input)
         want = _sum_dtype(input, dtype)
         wide = xp.float32 if want.kind == "float" and want.itemsize < 4 else numpy_dtype(want)
-        value = xp.asarray(input).astype(wide)
+        value = xp.asarray(input).astype(wide, order="C")
         if value.ndim:
             value = getattr(xp, ufunc).accumulate(value, axis=dim)
         return value.astype(numpy_dtype(want), copy=False)
@@ -232,7 +232,7 @@ def _log_reference(input: Any, dim: int) -> Any:
     input = xp.asarray(input)
     if input.ndim == 0:
         return input.copy()
-    wide = input.astype(xp.float32) if input.dtype.itemsize < 4 else input
+    wide = input.astype(xp.float32 if input.dtype.itemsize < 4 else input.dtype, order="C")
     with np.errstate(all="ignore"):
         return xp.logaddexp.accumulate(wide, axis=dim).astype(input.dtype, copy=False)
 
