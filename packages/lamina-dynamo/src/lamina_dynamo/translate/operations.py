@@ -431,6 +431,8 @@ class Operations:
             return self.number(function, [left, right])
         if isinstance(left, UserObjectVariable) or isinstance(right, UserObjectVariable):
             return self._binary_objects(symbol, stem, left, right, inplace)
+        if symbol == "|" and (isinstance(left, ClassVariable) or isinstance(right, ClassVariable)):
+            return ClassVariable(function(left.as_constant(), right.as_constant()))  # a union of types
         return self._binary_containers(symbol, left, right, inplace)
 
     def _binary_objects(self, symbol: str, stem: str, left: Any, right: Any, inplace: bool) -> VariableTracker:

@@ -15,10 +15,12 @@ from types import (
     MethodDescriptorType,
     MethodType,
     ModuleType,
+    UnionType,
     WrapperDescriptorType,
 )  # fmt: skip
 from typing import Any
 
+from .. import _core
 from .. import guard as g
 from ..errors import Unsupported
 from ..source import (
@@ -45,6 +47,7 @@ from ..variables import (
     ConstantVariable,
     DequeVariable,
     DictVariable,
+    DisabledVariable,
     ExceptionVariable,
     HostInput,
     Lazy,
@@ -116,11 +119,13 @@ class Wrapping:
         rule = _OBJECT_RULES.get(type(value))
         if rule is not None:
             return rule(self, value, source)
+        if isinstance(value, _core.Switch):
+            return self._wrap_switch(value, source)
         id_ = frontend.operator(value)
         if id_ is not None:
             self._guard_id(value, source)
             return OperatorVariable(id_, value, source)
-        if isinstance(value, type):
+        if isinstance(value, (type, UnionType)):
             self._guard_id(value, source)
             return ClassVariable(value, source)
         if isinstance(value, enum.Enum) or frontend.is_constant(value):
@@ -132,6 +137,14 @@ class Wrapping:
         if isinstance(value, BaseException):
             return self._wrap_exception(value, source)
         return self._wrap_instance(value, source)
+
+    def _wrap_switch(self, value: Any, source: Any) -> VariableTracker:
+        """A compiled or disabled function: the first is its original here, the second a break when it is called."""
+        self._guard_id(value, source)
+        reason = self.config.disabled_reason(value)
+        if reason is None:
+            return self.wrap(value.function, source and Attr(source, "function"))
+        return DisabledVariable(value, reason, source)
 
     # -- constants -------------------------------------------------------------------------------------
 
