@@ -8,8 +8,9 @@ import pkgutil
 import re
 from pathlib import Path
 
-import lamina_fx
 import pytest
+
+import lamina_fx
 
 ROOT = Path(__file__).parents[3]
 MODULES = ["lamina_fx", *[m.name for m in pkgutil.walk_packages(lamina_fx.__path__, "lamina_fx.")]]

@@ -417,6 +417,33 @@ def test_values_are_dropped_after_their_last_use():
     assert run.env == {}
 
 
+SIZED = """graph {
+  symbol s0 in [0,] hint 8
+  symbol s1 in [0,] hint 4
+  %x: float32[s0, 3] = placeholder
+  %max: int(sym(s1)) = placeholder
+  %r = reshape(%x, (3, sym(s0)))
+  %f = full([sym(s0*2), sym(max(s1, s0))], 1)
+  return (%r, %f, {"n": sym(s0 + 1)}, slice(None, sym(s1), None))
+}"""
+
+
+def test_symbolic_sizes_are_those_of_the_inputs():
+    env = ShapeEnv()
+    g = fx.parse(SIZED, shape_env=env)
+    module = fx.GraphModule(None, g, resolver)
+    assert module.code.splitlines()[3:5] == ["    s0 = x.shape[0]", "    s1 = max_"]
+    assert "ops.full([2*s0, max(s0, s1)], 1)" in module.code
+    for run in (fx.Interpreter(g, resolver).run, module):
+        for rows in (8, 5):
+            r, f, n, s = run(np.zeros((rows, 3), np.float32), 7)
+            assert r.shape == (3, rows)
+            assert f.shape == (2 * rows, max(rows, 7))
+            assert n == {"n": rows + 1}
+            assert s == slice(None, 7, None)
+    assert env.guards == []
+
+
 def test_graph_without_output():
     g = fx.Graph()
     g.placeholder("x")

@@ -22,13 +22,14 @@ from .dtype import DType
 from .graph import Graph
 from .interpreter import Resolver, _last_uses
 from .node import Node
-from .spec import Spec
+from .spec import ScalarSpec, Spec, TensorSpec
+from .symbolic import Expr, Symbol, SymInt, to_python
 from .text.printer import format_spec
 
 __all__ = ["Operators", "PythonCode", "compile_python", "python_code"]
 
 _PLAIN = (int, str, bool, type(None), type(...))
-_RESERVED = frozenset(("self", "ops", "dtype", "_slice", "_getattr", *keyword.kwlist))
+_RESERVED = frozenset(("self", "ops", "min", "max", "dtype", "_slice", "_getattr", *keyword.kwlist))
 _counter = itertools.count()
 
 
@@ -107,9 +108,11 @@ class _Writer:
             taken.add(chosen)
             self.names[node] = chosen
         self.taken = taken
+        self.sizes: dict[Expr, str] = {}
 
     def lines(self, name: str) -> Iterator[str]:
         yield from self.header(name)
+        yield from self.size_lines()
         source = None
         body = False
         for node in self.graph.nodes:
@@ -138,6 +141,26 @@ class _Writer:
         yield line
         if len(inputs) > 1:
             yield from [f"    # {self.names[p]}: {format_spec(p.spec)}" for p in known]
+
+    def size_lines(self) -> Iterator[str]:
+        """Read the symbols that the arguments of calls need from the inputs' shapes."""
+        needed = {s for node in self.graph.nodes for s in _symbols((node.args, node.kwargs))}
+        for node in self.graph.placeholders:
+            name = self.names[node]
+            spec = node.spec
+            if isinstance(spec, TensorSpec):
+                found = [(size, f"{name}.shape[{i}]") for i, size in enumerate(spec.shape)]
+            else:
+                found = [(spec.value, name)] if isinstance(spec, ScalarSpec) else []
+            for size, text in found:
+                symbol = size.expr if isinstance(size, SymInt) else None
+                if isinstance(symbol, Symbol) and symbol in needed and symbol not in self.sizes:
+                    chosen = symbol.name
+                    while chosen in self.taken:
+                        chosen += "_"
+                    self.taken.add(chosen)
+                    self.sizes[symbol] = chosen
+                    yield f"    {chosen} = {text}"
 
     def statement(self, node: Node) -> str:
         if node.op == "output":
@@ -200,6 +223,8 @@ class _Writer:
             return f"_slice({self.value(value.start)}, {self.value(value.stop)}, {self.value(value.step)})"
         if kind is DType:
             return f"dtype.{value.name}"
+        if kind is SymInt and value.expr.free_symbols <= self.sizes.keys():
+            return to_python(value.expr, self.sizes)  # type: ignore[arg-type]
         return self.constant(value)
 
     def constant(self, value: Any) -> str:
@@ -212,6 +237,18 @@ class _Writer:
         self.taken.add(name)
         self.constants[name] = value
         return name
+
+
+def _symbols(value: Any) -> Iterator[Symbol]:
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _symbols(item)
+    elif isinstance(value, dict):
+        yield from _symbols(list(value.values()))
+    elif isinstance(value, slice):
+        yield from _symbols((value.start, value.stop, value.step))
+    elif isinstance(value, SymInt):
+        yield from value.expr.free_symbols
 
 
 def _user_line(file: str, line: int, function: str) -> str:

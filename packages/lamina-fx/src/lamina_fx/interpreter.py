@@ -18,6 +18,8 @@ from typing import Any
 from .graph import Graph
 from .node import Node, map_arguments
 from .python_operators import python_operator
+from .spec import ScalarSpec, Spec, TensorSpec
+from .symbolic import Expr, Symbol, SymInt
 
 __all__ = ["Interpreter", "Resolver", "read_attribute"]
 
@@ -30,7 +32,8 @@ Hook = Callable[[Node, Any], None]
 class Interpreter:
     """Runs ``graph``; override ``run_node`` or one of the six kind methods to do something else.
 
-    Values are dropped after their last use. An error gets a note that names the node and the user's line.
+    Values are dropped after their last use. An error gets a note that names the node and the user's line. Symbolic
+    sizes among the arguments become the sizes that the inputs have.
 
     Args:
         graph: what to run.
@@ -55,6 +58,8 @@ class Interpreter:
         self.before = before
         self.after = after
         self.env: dict[Node, Any] = {}
+        self.sizes: dict[Expr, int] = {}
+        """Values of symbols; ``run`` adds those that are sizes of the inputs."""
 
     def run(self, *inputs: Any, initial: Mapping[Node, Any] | None = None) -> Any:
         """Run with these values for the placeholders, in order; returns the graph's result.
@@ -97,6 +102,8 @@ class Interpreter:
         """Compute one node from ``self.env``."""
         args = map_arguments(node.args, self.env.__getitem__)
         kwargs = map_arguments(node.kwargs, self.env.__getitem__) if node.kwargs else {}
+        if self.sizes and node.op != "placeholder":
+            args, kwargs = self._sized(args), self._sized(kwargs)
         if self.before is not None:
             self.before(node, (args, kwargs))
         value = getattr(self, node.op)(node, args, kwargs)
@@ -104,9 +111,26 @@ class Interpreter:
             self.after(node, value)
         return value
 
+    def _sized(self, value: Any) -> Any:
+        """``value`` with each symbolic size whose symbols are known replaced by the number."""
+        kind = type(value)
+        if kind is SymInt:
+            expr = value.expr
+            return expr.evaluate(self.sizes) if expr.free_symbols <= self.sizes.keys() else value
+        if kind is tuple or kind is list:
+            return kind([self._sized(v) for v in value])
+        if kind is dict:
+            return {k: self._sized(v) for k, v in value.items()}
+        if kind is slice:
+            return slice(self._sized(value.start), self._sized(value.stop), self._sized(value.step))
+        return value
+
     def placeholder(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The next input, or the default."""
-        return next(self.inputs, *args)
+        value = next(self.inputs, *args)
+        if node.spec is not None:
+            bind_sizes(node.spec, value, self.sizes)
+        return value
 
     def get_attr(self, node: Node, args: Any, kwargs: Any) -> Any:
         """An attribute of the graph or its owner."""
@@ -132,6 +156,20 @@ class Interpreter:
     def output(self, node: Node, args: Any, kwargs: Any) -> Any:
         """The result."""
         return args[0]
+
+
+def bind_sizes(spec: Spec, value: Any, sizes: dict[Expr, int]) -> None:
+    """Note in ``sizes`` the values of the symbols that are a size of ``spec``, or the number itself."""
+    if isinstance(spec, TensorSpec):
+        for size, actual in zip(spec.shape, getattr(value, "shape", ()), strict=False):
+            _bind(size, actual, sizes)
+    elif isinstance(spec, ScalarSpec):
+        _bind(spec.value, value, sizes)
+
+
+def _bind(size: Any, actual: Any, sizes: dict[Expr, int]) -> None:
+    if type(size) is SymInt and type(actual) is int and isinstance(size.expr, Symbol):
+        sizes[size.expr] = actual
 
 
 def read_attribute(graph: Graph, owner: Any, path: str) -> Any:

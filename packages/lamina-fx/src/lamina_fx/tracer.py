@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,8 +30,6 @@ from .pytree import tree_leaves
 from .spec import Spec
 
 __all__ = ["Tracer", "symbolic_trace", "wrap"]
-
-_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Tracer:
@@ -79,7 +76,8 @@ class Tracer:
             TypeError: a ``*args`` or ``**kwargs`` parameter without a concrete value, or an unknown name.
         """
         graph = Graph()
-        self.builder = self.builder_type(graph, _user_source, resolver=self.resolver)
+        machinery = {__package__, str(getattr(self.resolver, "__module__", "")).partition(".")[0]}
+        self.builder = self.builder_type(graph, lambda: _user_source(machinery), resolver=self.resolver)
         is_module = _module_base(type(root)) is not None
         self.root = root if is_module else None
         function = root.forward if is_module else root
@@ -210,9 +208,10 @@ def _module_base(kind: type) -> type | None:
     return found[-1] if found else None
 
 
-def _user_source() -> dict[str, Any]:
+def _user_source(machinery: set[str | None]) -> dict[str, Any]:
+    """The innermost line outside the packages ``machinery``."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in machinery:
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return {}
