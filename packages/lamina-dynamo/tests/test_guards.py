@@ -11,7 +11,6 @@ import weakref
 
 import numpy as np
 import pytest
-from lamina_fx import TensorSpec, bfloat16, float32, float64
 
 from lamina_dynamo import _core
 from lamina_dynamo import guard as g
@@ -47,6 +46,7 @@ from lamina_dynamo.source import (
     chain,
     module_entry,
 )
+from lamina_fx import TensorSpec, bfloat16, float32, float64
 
 X, Y = Local("x"), Local("y")
 GLOBAL_NUMBER = 7
@@ -64,7 +64,7 @@ def make_frame_function():
 
 
 def holds(guards, *args, **kwargs):
-    """Whether the program accepts a frame: it then runs a replacement that returns True; the failing guard otherwise."""
+    """Whether the program accepts a frame, which then runs a replacement that returns True; else what failed."""
     guards = g.GuardSet(guards)
     f = make_frame_function()
     replacement = (lambda free: lambda x, y=None, *args, **kw: (free, True)[1])(1).__code__
@@ -198,7 +198,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("guards", "good", "bad", "words"), CASES, ids=lambda v: str(v)[:50] if isinstance(v, list) else "")
+@pytest.mark.parametrize(("guards", "good", "bad", "words"), CASES)
 def test_guard(guards, good, bad, words):
     assert holds(guards, *good) is True
     explanation = holds(guards, *bad)
@@ -349,7 +349,8 @@ def test_guards_that_change_what_they_read():
 
 
 def test_set_is_ordered_and_unique():
-    guards = g.GuardSet([g.python_check(X, bool, "t"), g.type_is(X, int), g.type_is(X, int, reason="again"), g.equals(X, 1)])
+    again = g.type_is(X, int, reason="again")
+    guards = g.GuardSet([g.python_check(X, bool, "t"), g.type_is(X, int), again, g.equals(X, 1)])
     assert [x.kind.name for x in guards] == ["TYPE", "EQUALS", "PYTHON"]
     assert len(guards) == 3 and g.type_is(X, int) in guards
     other = guards.copy()
@@ -360,7 +361,8 @@ def test_set_is_ordered_and_unique():
 
 def test_sources_compare_by_structure():
     a = Item(InstanceAttr(Local("x"), "layers"), 0)
-    assert a == Item(InstanceAttr(Local("x"), "layers"), 0) and hash(a) == hash(Item(InstanceAttr(Local("x"), "layers"), 0))
+    twin = Item(InstanceAttr(Local("x"), "layers"), 0)
+    assert a == twin and hash(a) == hash(twin)
     assert a != Item(InstanceAttr(Local("x"), "layers"), 1)
     assert Const(1) != Const(True) and Const(1) != Const(1.0) and Const((1, 2)) == Const((1, 2))
     assert [s.name for s in chain(a)] == ["L['x']", "L['x'].layers", "L['x'].layers[0]"]
@@ -386,7 +388,8 @@ def test_emitted_sources_read_what_guards_read():
         (Item(Item(InstanceAttr(X, "layers"), 1), 0), 2), (DictItem(InstanceAttr(X, "table"), "k"), 4),
         (DictKey(InstanceAttr(X, "table"), 0), "k"), (TypeOf(X), Point), (TypeAttr(TypeOf(X), "method"), Point.method),
         (Global("GLOBAL_NUMBER"), 7), (Builtin("len"), len), (Const((1, 2)), (1, 2)), (Module("math"), math),
-        (WeakObject(point), point), (MethodSelf(Attr(X, "method")), point), (FunctionCode(Global("defaults")), defaults.__code__),
+        (WeakObject(point), point), (MethodSelf(Attr(X, "method")), point),
+        (FunctionCode(Global("defaults")), defaults.__code__),
         (FunctionDefault(Global("defaults"), 0), 3), (FunctionKwDefault(Global("defaults"), "c"), 4),
         (TensorProperty(Global("ARRAY"), "size", 1), 3), (TensorProperty(Global("ARRAY"), "stride", 0), 3),
         (TensorProperty(Global("ARRAY"), "numel"), 6), (TensorProperty(Global("ARRAY"), "ndim"), 2),

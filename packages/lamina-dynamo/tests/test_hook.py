@@ -155,8 +155,7 @@ def test_references(table):
 
 def test_generators_classes_and_exec_are_left_alone(table):
     def gen(n):
-        for i in range(n):
-            yield i
+        yield from range(n)
 
     async def co(x):
         return x + 1

@@ -1,4 +1,7 @@
-"""Splitting functions at every call, in every kind of block: prefix and resume function together do what the function did."""
+"""Splitting functions at every call, in every kind of block.
+
+Prefix and resume function together do what the function did.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ from lamina_dynamo.resume import (
     is_resume_code,
     origin_of,
     push_resume_call,
-    push_resume_function,
     resume_code,
     run_natively,
 )
@@ -204,7 +206,7 @@ def test_resume_of_resume_comes_from_the_user_code():
     code = loop.__code__
     point = ResumePoint(at(code, "FOR_ITER"), (True,), frozenset({"xs", "total"}))
     made = resume_code(code, point)
-    inner = [i.offset for i in dis.get_instructions(made) if i.opname == "FOR_ITER"][0]
+    inner = next(i.offset for i in dis.get_instructions(made) if i.opname == "FOR_ITER")
     again = resume_code(made, ResumePoint(inner, (True,), frozenset({"xs", "total"})))
     assert again is made
 
@@ -237,9 +239,8 @@ def test_break_in_callee(how):
     """The callee was inlined up to its call of ext; both frames go on behind it."""
     code, inner = caller.__code__, callee.__code__
     emitter = Emitter(code)
-    offset = call_offset(code, [i.offset for i in dis.get_instructions(code) if i.argval == "y"][0])
     offset = [i.offset for i in dis.get_instructions(code) if i.opname == "CALL"][1]
-    broken = [i.offset for i in dis.get_instructions(inner) if i.opname == "CALL"][0]
+    broken = next(i.offset for i in dis.get_instructions(inner) if i.opname == "CALL")
     # the frame of caller inside its with: the exit function is on the stack
     emitter.prepare_call(lambda: emitter.load_const(zoo.CM))
     emitter.load_const("caller")
@@ -251,7 +252,7 @@ def test_break_in_callee(how):
     emitter.prepare_call(lambda: (emitter.load_temp(manager), emitter.load_attr("__enter__")))
     emitter.call(0)
     emitter.pop()
-    stack = (*SLOTS, True, True) if SLOTS[1] is True else (*SLOTS, True, True)
+    stack = (*SLOTS, True, True)
     point = ResumePoint(broken, stack, frozenset({"a", "b", "c"}))
     order = point.order(inner)
 
@@ -283,11 +284,11 @@ def outcome(function, how):
 def test_pending_call():
     """A middle frame of three: its resume function makes the innermost frame's call in place of its own."""
     code = callee.__code__
-    offset = [i.offset for i in dis.get_instructions(code) if i.opname == "CALL"][0]
+    offset = next(i.offset for i in dis.get_instructions(code) if i.opname == "CALL")
     point = ResumePoint(offset, (), frozenset({"a", "b", "c"}), pending=2)
     made = types.FunctionType(resume_code(code, point), globals())
     assert made(*[{"a": 1, "b": 2, "c": 30}[n] for n in point.order(code)], lambda x, y: x * y, 5, 6) == 60
-    call = [i.offset for i in dis.get_instructions(made) if i.opname == "CALL"][0]
+    call = next(i.offset for i in dis.get_instructions(made) if i.opname == "CALL")
     emitter = Emitter(made.__code__)
     for name in made.__code__.co_varnames[:6]:
         emitter.load_local(name)
@@ -300,4 +301,3 @@ def test_pending_call():
     run_natively(emitter, call, stack, {"a", "b", "c"})
     again = types.FunctionType(emitter.finish(), globals())
     assert _core.call_resume(again, 1, 2, 30, None, None, None) == 38
-    assert push_resume_function is not None

@@ -1,4 +1,7 @@
-"""The functions of breaks_zoo under capture: same results, same order of effects, same errors, no fault inside the compiler."""
+"""The functions of breaks_zoo under capture.
+
+Same results, same order of effects, same errors, no fault inside the compiler.
+"""
 
 from __future__ import annotations
 

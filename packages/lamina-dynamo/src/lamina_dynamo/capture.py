@@ -1,9 +1,9 @@
 """The frame callback: what happens on a cache miss.
 
-A `Capture` is one `optimize` configuration. The C++ hook calls it for a frame that no entry fits; it has the frame translated, turns the
-guards into a program and adds the entry, or marks the code to run in Python. It never lets a fault of the compiler reach the user,
-unless asked to (`Config.strict`, `Config.fullgraph` for breaks): the frame runs in Python then, with one warning that names the user's
-line.
+A `Capture` is one `optimize` configuration. The C++ hook calls it for a frame that no entry fits; it has the frame
+translated, turns the guards into a program and adds the entry, or marks the code to run in Python. It never lets a
+fault of the compiler reach the user, unless asked to (`Config.strict`, `Config.fullgraph` for breaks): the frame
+runs in Python then, with one warning that names the user's line.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ class CaptureWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class EntryInfo:
-    """The Python side of a cache entry: its guards, to say why they fail, its number, and whether it computes anything with arrays."""
+    """The Python side of a cache entry.
+
+    Its guards, to say why they fail, its number, and whether it computes anything with arrays.
+    """
 
     guards: GuardSet
     number: int
@@ -85,7 +88,10 @@ class Capture:
         closure: tuple[CellType, ...] | None,
         misses: Sequence[tuple[EntryInfo, int]],
     ) -> None:
-        """Compile the frame. Called by the hook on a miss; `misses` are the entries there are and the guard that failed in each."""
+        """Compile the frame.
+
+        Called by the hook on a miss; `misses` are the entries there are and the guard that failed in each.
+        """
         remember(code)
         reason = None if self._is_asked_for(code) else self._skip(code)
         if reason is not None:
@@ -101,18 +107,19 @@ class Capture:
         except DynamoError as error:
             if self.config.fullgraph and not isinstance(error, InternalError):
                 raise
-            self._give_up(code, error, scope)
-        except Exception as error:
-            if getattr(error, "__lamina_user_error__", False):
-                raise
-            self._give_up(code, error, scope)
+            self._give_up(code, error)
+        except Exception as error:  # noqa: BLE001  (whatever fails in the compiler, the program goes on in Python)
+            self._give_up(code, error)
 
     def _is_asked_for(self, code: CodeType) -> bool:
         """Whether the frame is that of a function given to `optimize`, or goes on with one."""
         return id(origin_of(code)) in self.always
 
     def _gives_nothing(self, code: CodeType) -> bool:
-        """Count translations without arrays: a helper that has had two is left to Python, instead of guarding all it reads."""
+        """Count translations without arrays.
+
+        A helper that has had two is left to Python, instead of guarding all it reads.
+        """
         if self._is_asked_for(code):
             return False
         self.empty[id(code)] = count = self.empty.get(id(code), 0) + 1
@@ -178,10 +185,9 @@ class Capture:
         if has_graph:
             warnings.warn(f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=4)
 
-    def _give_up(self, code: CodeType, error: Exception, scope: FrameScope) -> None:
+    def _give_up(self, code: CodeType, error: Exception) -> None:
         if self.config.strict:
             raise error
-        del scope
         _core.skip(code, self.owner)
         line = getattr(error, "user_line", None) or f"{code.co_filename}:{code.co_firstlineno}"
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -193,13 +199,17 @@ class Capture:
         )
 
     def unfit(self, code: CodeType, info: EntryInfo, failed: int, local: Mapping[str, object]) -> None:
-        """Called by the hook when a new entry's own guards fail for the frame it was made from: a fault of the compiler."""
+        """Called by the hook when a new entry's own guards fail for the frame it was made from.
+
+        A fault of the compiler.
+        """
         guard = info.guards[failed]
         error = InternalError(f"the guard {guard} does not hold for the frame that it was made from")
         if self.config.strict:
             raise error
         _core.skip(code, self.owner)
-        warnings.warn(f"{code.co_filename}:{code.co_firstlineno}: {error}; it runs in Python", CaptureWarning, stacklevel=3)
+        where = f"{code.co_filename}:{code.co_firstlineno}"
+        warnings.warn(f"{where}: {error}; it runs in Python", CaptureWarning, stacklevel=3)
 
 
 def remember(code: CodeType) -> None:

@@ -1,7 +1,8 @@
 """Compiled callables: `optimize`, `disable`, and what they return.
 
-A compiled callable is a small C object that switches capture on, calls the original function, and switches it back: the frame hook then
-finds or makes the compiled code. It has the original's name, signature and documentation, binds as a method, pickles and copies.
+A compiled callable is a small C object that switches capture on, calls the original function, and switches it back:
+the frame hook then finds or makes the compiled code. It has the original's name, signature and documentation, binds
+as a method, pickles and copies.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _compiled(target: object, capture: Capture) -> object:
         capture.always.add(id(code))
         remember(code)
         return CompiledFunction(target, capture)  # type: ignore[arg-type]
-    call = getattr(type(target), "__call__", None)
+    call = getattr(type(target), "__call__", None)  # noqa: B004  (the function itself is wanted)
     if isinstance(call, FunctionType) and hasattr(target, "__dict__"):
         capture.always.add(id(call.__code__))
         return _compiled_object(target, capture)
@@ -153,7 +154,10 @@ def _code_of(target: object) -> CodeType | None:
 
 
 def _compiled_object(target: Any, capture: Capture) -> object:
-    """An object that is the target in all but its call: same attributes (the very same dict), class name, keys, pickle."""
+    """An object that is the target in all but its call.
+
+    Same attributes (the very same dict), class name, keys, pickle.
+    """
     cls = type(target)
     bound = MethodType(cls.__call__, target)
     body = {

@@ -1,6 +1,7 @@
 """From guards to the register program that C++ evaluates (csrc/guards.h).
 
-Each source is fetched once, however many guards read it; the guards come in the order of their cost, those that may run Python last.
+Each source is fetched once, however many guards read it; the guards come in the order of their cost, those that may
+run Python last.
 
 >>> from .guard import GuardSet, type_is
 >>> from .source import Local
@@ -26,36 +27,13 @@ __all__ = ["compile_guards"]
 
 _OPCODES = {
     name: number
-    for number, name in enumerate(
-        [
-            "local",
-            "global",
-            "builtin",
-            "free_cell",
-            "cell_contents",
-            "attr",
-            "instance_attr",
-            "type_attr",
-            "type",
-            "item",
-            "dict_item",
-            "dict_key",
-            "get_item",
-            "function_code",
-            "function_globals",
-            "function_default",
-            "function_kwdefault",
-            "function_cell",
-            "method_function",
-            "method_self",
-            "const",
-            "weak",
-            "module",
-            "tensor_property",
-            "dict_value",
-        ]
-    )
-}
+    for number, name in enumerate((
+        "local", "global", "builtin", "free_cell", "cell_contents", "attr", "instance_attr", "type_attr", "type",
+        "item", "dict_item", "dict_key", "get_item", "function_code", "function_globals", "function_default",
+        "function_kwdefault", "function_cell", "method_function", "method_self", "const", "weak", "module",
+        "tensor_property", "dict_value",
+    ))
+}  # fmt: skip
 _FIRST_CHECK = 32
 _PROPERTIES = {"size": 1, "stride": 2, "storage_offset": 3, "numel": 4, "ndim": 5}
 _BY_NUMBER = frozenset({"item", "dict_key", "dict_value", "function_default", "function_cell"})

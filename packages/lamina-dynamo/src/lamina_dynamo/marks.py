@@ -21,8 +21,9 @@ __all__ = ["SizeMark", "mark_dynamic", "mark_of", "mark_static", "maybe_mark_dyn
 
 @dataclass(frozen=True, slots=True)
 class SizeMark:
-    """How a size is treated: ``"dynamic"`` (symbolic from the first call; an error where the program pins it), ``"maybe"`` (symbolic
-    unless the program pins it) or ``"static"`` (never symbolic), with the range the user promises."""
+    """How a size is treated: ``"dynamic"`` (symbolic from the first call; an error where the program pins it),
+    ``"maybe"`` (symbolic unless the program pins it) or ``"static"`` (never symbolic), with the range the user
+    promises."""
 
     policy: str
     lower: int | None = None
@@ -50,7 +51,8 @@ def mark_dynamic(array: object, dim: int, *, lower: int | None = None, upper: in
     """Compile for any size of `dim` (from `lower` to `upper`) from the first call on.
 
     Raises:
-        TypeError: `array` has no shape. IndexError: no such dimension. ValueError: the range is empty or excludes the size.
+        TypeError: `array` has no shape. IndexError: no such dimension. ValueError: the range is empty or excludes
+            the size.
     """
     size = getattr(array, "shape", ())[dim]
     if (lower is not None and size < lower) or (upper is not None and size > upper):

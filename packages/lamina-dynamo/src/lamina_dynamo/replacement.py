@@ -1,4 +1,7 @@
-"""Code objects that stand in for others: the flat form of a replacement, and the code through which dropped frames leave."""
+"""Code objects that stand in for others.
+
+The flat form of a replacement, and the code through which dropped frames leave.
+"""
 
 from __future__ import annotations
 

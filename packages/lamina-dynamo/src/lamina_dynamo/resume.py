@@ -1,23 +1,25 @@
 """Going on behind a graph break: resume functions.
 
-A resume function of a code object is its whole body, entered by a jump at one instruction; the value stack and the bound locals at that point
-are its parameters, the cells its free variables. The original exception table stays, so with-blocks, handlers and loops go
-on natively. Resume functions are made once per (code, `ResumePoint`) and always from the user's own code, never from another resume
-function, so a loop with a break in it needs two of them however often it runs. Their frames are captured like any
-other; the call goes through `_core.call_resume`, a trampoline: a resume function that breaks again hands the next one
-back instead of calling it, and the Python stack does not grow. The translator must not inline calls of `_core.call_resume`:
-it is a break like any unknown function.
+A resume function of a code object is its whole body, entered by a jump at one instruction; the value stack and the
+bound locals at that point are its parameters, the cells its free variables. The original exception table stays, so
+with-blocks, handlers and loops go on natively. Resume functions are made once per (code, `ResumePoint`) and always
+from the user's own code, never from another resume function, so a loop with a break in it needs two of them however
+often it runs. Their frames are captured like any other; the call goes through `_core.call_resume`, a trampoline: a
+resume function that breaks again hands the next one back instead of calling it, and the Python stack does not grow.
+The translator must not inline calls of `_core.call_resume`: it is a break like any unknown function.
 
 Ends of emitted code (the `Emitter` holds the rebuilt stack and locals):
 
-- `run_natively(emitter, offset, stack, bound)`: the instruction at `offset` runs in Python, inside its original protected
-  range, and each way out of it (fall through, jump) goes on in a resume function;
-- `continue_with_call(emitter, offset, stack, bound, arguments)`: a call that was pushed stands in for the CALL at `offset`.
+- `run_natively(emitter, offset, stack, bound)`: the instruction at `offset` runs in Python, inside its original
+  protected range, and each way out of it (fall through, jump) goes on in a resume function;
+- `continue_with_call(emitter, offset, stack, bound, arguments)`: a call that was pushed stands in for the CALL at
+  `offset`.
 
-A break in an inlined callee: rebuild the caller's stack without the operands of its CALL, then `push_resume_call(emitter, callee
-code, point, ...)`, then `continue_with_call(emitter, offset of the CALL, ..., 1 + point.parameters(code))`. With three frames (f inlines g
-inlines h, h breaks): `push_resume_call` of g with ``pending`` set to ``1 + h_point.parameters(h_code)``, whose `load_values` ends by pushing
-`_core.call_resume`, h's resume function (`push_resume_function`) and h's values.
+A break in an inlined callee: rebuild the caller's stack without the operands of its CALL, then
+`push_resume_call(emitter, callee code, point, ...)`, then `continue_with_call(emitter, offset of the CALL, ..., 1 +
+point.parameters(code))`. With three frames (f inlines g inlines h, h breaks): `push_resume_call` of g with
+``pending`` set to ``1 + h_point.parameters(h_code)``, whose `load_values` ends by pushing `_core.call_resume`, h's
+resume function (`push_resume_function`) and h's values.
 """
 
 from __future__ import annotations
@@ -55,8 +57,9 @@ class ResumePoint:
         offset: of the instruction that runs first, as `dis` counts in the code it belongs to.
         stack: what lies on the value stack before it, bottom to top: True a value, False a NULL.
         bound: the plain locals (no cells) that are bound.
-        pending: None, or: in place of that instruction (a CALL; `stack` lies below its operands) a call with this many arguments
-            is made; the callable and its arguments are further parameters, and its result goes on the stack.
+        pending: None, or: in place of that instruction (a CALL; `stack` lies below its operands) a call with this
+            many arguments is made; the callable and its arguments are further parameters, and its result goes on
+            the stack.
     """
 
     offset: int
@@ -122,7 +125,8 @@ def resume_code(code: CodeType, point: ResumePoint) -> CodeType:
 
 
 def _locate(code: CodeType, offset: int) -> tuple[CodeType, int, int | None]:
-    """The user's code behind `code`, the offset there, and the arguments of a pending call when `offset` is that call's."""
+    """The user's code behind `code`, the offset there, and the arguments of a pending call when `offset` is that
+    call's."""
     origin = _ORIGINS.get(id(code))
     root = origin.root() if origin is not None else None
     if origin is None or root is None:
@@ -269,7 +273,10 @@ def _append_body(emitter: Emitter, body: Body, site: Site) -> None:
 def _resume_at(
     emitter: Emitter, root: CodeType, body: Body, index: int, stack: Sequence[bool], bound: Collection[str]
 ) -> None:
-    """Leave the frame: pass the stack and the locals to the resume function at this instruction and return its result."""
+    """Leave the frame.
+
+    Pass the stack and the locals to the resume function at this instruction and return its result.
+    """
     emitter.set_depth(len(stack))
     emitter.set_line(body.line_at(index))
     keep = frozenset(bound) & frozenset(root.co_varnames) - frozenset(root.co_cellvars)
@@ -310,9 +317,11 @@ def push_resume_call(
     Args:
         emitter: where to write.
         code: the callee's code.
-        point: where it goes on: at the broken instruction itself, which runs in that frame, with its stack and bound locals.
+        point: where it goes on: at the broken instruction itself, which runs in that frame, with its stack and
+            bound locals.
         load_globals: pushes the callee's globals dict; None when they are the emitting frame's.
-        load_cells: pushes a tuple of cells: for the callee's ``co_freevars``, then for its ``co_cellvars``; None when it has neither.
+        load_cells: pushes a tuple of cells: for the callee's ``co_freevars``, then for its ``co_cellvars``; None
+            when it has neither.
         load_values: pushes the stack values (not the NULLs) bottom to top, then the bound locals in the order
             `point.order(code)`, then the callable and arguments of a pending call.
     """

@@ -13,10 +13,11 @@ __all__ = ["shape_words"]
 
 _WORDS = {
     name: number
-    for number, name in enumerate(
-        ["input", "number", "add", "sub", "mul", "floordiv", "mod", "pow", "neg", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"]
-    )
-}
+    for number, name in enumerate((
+        "input", "number", "add", "sub", "mul", "floordiv", "mod", "pow", "neg", "min", "max", "eq", "ne", "lt",
+        "le", "gt", "ge", "and", "or", "not",
+    ))
+}  # fmt: skip
 _BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow"}
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _FUNCTIONS = {"min": "min", "max": "max", "Min": "min", "Max": "max"}

@@ -1,6 +1,7 @@
 """Which frames are left alone: those of Python's own library and of the compiler.
 
-A function that was itself given to `optimize` is always captured. What capture inlines into another frame is not asked here.
+A function that was itself given to `optimize` is always captured. What capture inlines into another frame is not
+asked here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def _packages() -> tuple[str, ...]:
 
 _PREFIXES: list[str] = [*_packages()]
 _STANDARD = _standard_library()
-_LIBRARIES = ("lamina_fx", "lamina_prims", "lamina_aot", "lamina_inductor", "lamina_testing", "numpy", "bytecode", "ml_dtypes")
+_LIBRARIES = (
+    "lamina_fx", "lamina_prims", "lamina_aot", "lamina_inductor", "lamina_testing", "numpy", "bytecode", "ml_dtypes",
+)  # fmt: skip
 
 
 def add_skipped_path(prefix: str) -> None:

@@ -1,4 +1,7 @@
-"""From instructions to a code object, in the encoder's raw mode: depths and stack size are given, never computed by it."""
+"""From instructions to a code object, in the encoder's raw mode.
+
+Depths and stack size are given, never computed by it.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,10 @@ _SKIPPED = frozenset({"CACHE", "EXTENDED_ARG"})
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One instruction with those that belong to it (KW_NAMES, PRECALL): indices ``start <= i < stop`` into the original."""
+    """One instruction with those that belong to it (KW_NAMES, PRECALL).
+
+    Indices ``start <= i < stop`` into the original.
+    """
 
     start: int
     stop: int
@@ -229,7 +232,10 @@ _FORWARD = {name: name.replace("BACKWARD", "FORWARD") for name in dis.opmap if n
 
 
 def _after_effect(name: str, instruction: Instr, stack: Sequence[bool], effect: int) -> list[bool]:
-    """The stack behind an instruction that falls through. Only calls take NULLs off, and only LOAD_GLOBAL pushes one."""
+    """The stack behind an instruction that falls through.
+
+    Only calls take NULLs off, and only LOAD_GLOBAL pushes one.
+    """
     if name in _PLAIN_CALLS:
         return [*stack[: len(stack) + effect - 1], True]
     if name == "LOAD_GLOBAL" and isinstance(instruction.arg, tuple) and instruction.arg[0]:
@@ -244,7 +250,10 @@ def _fit(stack: Sequence[bool], depth: int) -> list[bool]:
 
 
 def _as_free(item: Instr, cells: frozenset[str]) -> Instr:
-    """The instruction with cells as free variables. 3.13 reads a cell by LOAD_FAST; of an argument the name is a plain one."""
+    """The instruction with cells as free variables. 3.13 reads a cell by LOAD_FAST.
+
+    Of an argument the name is a plain one.
+    """
     argument = item.arg
     if isinstance(argument, CellVar) or (item.name in _FAST and isinstance(argument, str) and argument in cells):
         name = argument.name if isinstance(argument, CellVar) else argument

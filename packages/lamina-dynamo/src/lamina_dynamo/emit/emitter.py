@@ -1,20 +1,23 @@
 """The Emitter: writes the code object that runs instead of a frame's own.
 
-The new code has the frame's arguments and free variables, so it can be put into the frame that has not started yet. A user
-of this class (the translator) writes, in order:
+The new code has the frame's arguments and free variables, so it can be put into the frame that has not started yet.
+A user of this class (the translator) writes, in order:
 
-1. a call of the compiled graph: ``emitter.call_graph(graph, lambda: [emitter.load_source(s) for s in inputs], len(inputs))``,
-   which pushes the tuple of outputs; keep it with ``outputs = emitter.new_temp(); emitter.store_temp(outputs)``;
+1. a call of the compiled graph: ``emitter.call_graph(graph, lambda: [emitter.load_source(s) for s in inputs],
+   len(inputs))``, which pushes the tuple of outputs; keep it with ``outputs = emitter.new_temp();
+   emitter.store_temp(outputs)``;
 2. side effects, by loads and stores;
 3. an end, one of
    - ``return_value()`` with the result on the stack;
-   - a graph break: rebuild the frame as the broken instruction expects it (value stack bottom to top, NULLs by `push_null`;
-     bound plain locals by `store_local`, cells by `store_deref`), then ``resume.run_natively(emitter, offset, stack, bound)``;
+   - a graph break: rebuild the frame as the broken instruction expects it (value stack bottom to top, NULLs by
+     `push_null`; bound plain locals by `store_local`, cells by `store_deref`), then ``resume.run_natively(emitter,
+     offset, stack, bound)``;
    - a graph break in an inlined callee: see `lamina_dynamo.resume`;
 4. ``finish() -> CodeType``.
 
-Methods push and pop as their docstrings say (``before -- after``, top at the right). Locals and temporaries are slots of the new
-frame: `load_local` only of names that are bound (an unbound slot crashes the interpreter). Temporaries are freed before an end.
+Methods push and pop as their docstrings say (``before -- after``, top at the right). Locals and temporaries are
+slots of the new frame: `load_local` only of names that are bound (an unbound slot crashes the interpreter).
+Temporaries are freed before an end.
 
 >>> def f(x, y): return x - y
 >>> emitter = Emitter(f.__code__)
@@ -272,7 +275,10 @@ class Emitter:
         self.emit("POP_TOP", None, -1)
 
     def make_function(self, code: CodeType, flags: int = 0) -> None:
-        """([defaults] [kwdefaults] [annotations] [closure] -- function) with this frame's globals; flags 1, 2, 4, 8 say which."""
+        """([defaults] [kwdefaults] [annotations] [closure] -- function) with this frame's globals.
+
+        Flags 1, 2, 4, 8 say which.
+        """
         self.load_const(code)
         self.append(dialect.make_function(flags), -bin(flags).count("1"))
 
@@ -321,7 +327,10 @@ class Emitter:
         self.call(arguments)
 
     def call_runtime(self, name: str, load_arguments: Callable[[], object], arguments: int) -> None:
-        """( -- result) of a call of a function of `lamina_dynamo._core`: type_lookup, dict_key, tensor_property, new_cell, ..."""
+        """( -- result) of a call of a function of `lamina_dynamo._core`.
+
+        Such as type_lookup, dict_key, tensor_property or new_cell.
+        """
         self.call_function(getattr(_core, name), load_arguments, arguments)
 
     def call_graph(self, graph: object, load_inputs: Callable[[], object], inputs: int) -> None:
@@ -354,6 +363,6 @@ class Emitter:
         """The code object."""
         if not self._ended:
             raise ValueError(
-                "the emitted code has no end: return_value, raise_value, resume.run_natively or resume.continue_with_call"
+                "the emitted code has no end: return_value, raise_value, resume.run_natively or continue_with_call"
             )
         return assemble(self.code, [*entry_sequence(self.code), *self._items], self._maximum)

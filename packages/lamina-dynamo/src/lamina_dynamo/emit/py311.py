@@ -69,7 +69,8 @@ def load_cell(variable: CellVar | FreeVar) -> Instr:
 
 
 def make_function(flags: int) -> list[Instr]:
-    """Make a function from ``[defaults] [kwdefaults] [annotations] [closure] code``, as far as `flags` (1, 2, 4, 8) says."""
+    """Make a function from ``[defaults] [kwdefaults] [annotations] [closure] code``, as far as `flags` (1, 2, 4, 8)
+    says."""
     return [Instr("MAKE_FUNCTION", flags)]
 
 
@@ -79,5 +80,8 @@ def subscript() -> Instr:
 
 
 def loop_exit_pad() -> tuple[list[Instr], int]:
-    """What must stand where FOR_ITER jumps at the end of a loop, and the stack slots still to drop behind it: none here."""
+    """What must stand where FOR_ITER jumps at the end of a loop, and the stack slots still to drop behind it.
+
+    None here.
+    """
     return [], 0

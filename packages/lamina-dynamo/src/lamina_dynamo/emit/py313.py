@@ -1,4 +1,7 @@
-"""What CPython 3.13 spells otherwise than 3.12: NULL above the callable, CALL_KW, cells by LOAD_FAST, function attributes."""
+"""What CPython 3.13 spells otherwise than 3.12.
+
+NULL above the callable, CALL_KW, cells by LOAD_FAST, function attributes.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ def load_cell(variable: CellVar | FreeVar) -> Instr:
 
 
 def make_function(flags: int) -> list[Instr]:
-    """Make a function from ``[defaults] [kwdefaults] [annotations] [closure] code``, as far as `flags` (1, 2, 4, 8) says."""
+    """Make a function from ``[defaults] [kwdefaults] [annotations] [closure] code``, as far as `flags` (1, 2, 4, 8)
+    says."""
     attributes = [Instr("SET_FUNCTION_ATTRIBUTE", flag) for flag in (8, 4, 2, 1) if flags & flag]
     return [Instr("MAKE_FUNCTION"), *attributes]
 

@@ -17,8 +17,8 @@ __all__ = ["Ambient", "Guard", "GuardKind", "GuardSet", "TensorFacts"]
 class TensorFacts:
     """What a tensor or array must look like. None in `shape` or `strides` leaves that dimension unchecked.
 
-    `kind` is the type (by identity); `strides` None leaves the layout unchecked; `flags` are bits of `lamina/tensor_abi.h`
-    that must be as in `flag_values` where `flag_mask` is set.
+    `kind` is the type (by identity); `strides` None leaves the layout unchecked; `flags` are bits of
+    `lamina/tensor_abi.h` that must be as in `flag_values` where `flag_mask` is set.
     """
 
     kind: Identity
@@ -45,8 +45,9 @@ class TensorFacts:
 class Ambient:
     """State that belongs to no frame, such as the grad mode: a name and how to read it.
 
-    `read()` must be cheap, return a plain immutable value and have no effect; on a hit it is called only where there is no `cell`.
-    `cell` is a capsule named ``"lamina.int_cell"`` over an `int32_t` that has the same value: read in C++ without a call.
+    `read()` must be cheap, return a plain immutable value and have no effect; on a hit it is called only where
+    there is no `cell`. `cell` is a capsule named ``"lamina.int_cell"`` over an `int32_t` that has the same value:
+    read in C++ without a call.
     """
 
     name: str

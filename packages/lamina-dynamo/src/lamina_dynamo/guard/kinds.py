@@ -8,7 +8,10 @@ __all__ = ["GuardKind"]
 
 
 class GuardKind(IntEnum):
-    """What a guard compares. The number is the order of evaluation: cheap first; the C++ program uses the same numbers."""
+    """What a guard compares.
+
+    The number is the order of evaluation: cheap first; the C++ program uses the same numbers.
+    """
 
     ID = 0
     TYPE = 1

@@ -51,7 +51,8 @@ def is_none(source: Source, expected: bool = True, *, reason: str = "", line: st
 
 
 def equals(source: Source, value: object, *, reason: str = "", line: str = "") -> Guard:
-    """`source` has exactly the type of `value` and its value: numbers, strings, bytes, and tuples, frozensets, ranges and slices of such.
+    """`source` has exactly the type of `value` and its value: numbers, strings, bytes, and tuples, frozensets,
+    ranges and slices of such.
 
     Floats compare by bits, so nan matches itself and the zeros differ. Enum members, dtypes, devices: use `id_is`.
     """
@@ -59,12 +60,18 @@ def equals(source: Source, value: object, *, reason: str = "", line: str = "") -
 
 
 def length(source: Source, expected: int, *, reason: str = "", line: str = "") -> Guard:
-    """`len(source) == expected` for list, tuple, dict, set, frozenset, str, bytes and their subclasses, raw; also deque."""
+    """`len(source) == expected` for list, tuple, dict, set, frozenset, str, bytes and their subclasses, raw.
+
+    Also deque.
+    """
     return Guard(GuardKind.LENGTH, (source,), expected, f"len({source}) == {expected}", reason, line)
 
 
 def code_is(source: Source, code: object, *, reason: str = "", line: str = "") -> Guard:
-    """`source.__code__ is code` for a Python function (or the function of a bound method): allows other closures and defaults."""
+    """`source.__code__ is code` for a Python function (or the function of a bound method).
+
+    Allows other closures and defaults.
+    """
     identity = Identity.of(code)
     text = f"{source}.__code__ is <code {getattr(code, 'co_qualname', '?')}>"
     return Guard(GuardKind.CODE, (source,), identity, text, reason, line)
@@ -76,7 +83,10 @@ def cell_state(source: Source, filled: bool, *, reason: str = "", line: str = ""
 
 
 def dict_keys(source: Source, keys: Sequence[object], *, reason: str = "", line: str = "") -> Guard:
-    """The dict `source` has exactly these keys in this order. Keys are strings, numbers, tuples of such (by value), or anything (by id)."""
+    """The dict `source` has exactly these keys in this order.
+
+    Keys are strings, numbers, tuples of such (by value), or anything (by id).
+    """
     wanted = tuple(Constant(k) if is_plain(k) else Identity.of(k) for k in keys)
     return Guard(GuardKind.DICT_KEYS, (source,), wanted, f"list({source}) == {short(list(keys))}", reason, line)
 
@@ -121,8 +131,9 @@ def tensor_matches(
 ) -> Guard:
     """`source` has the type of `value` and this spec; sizes and strides that are not plain ints are not checked.
 
-    Read through `lamina/tensor_abi.h`: the type must have the `__lamina_abi__` capsule. Other arrays: `array_matches`.
-    Flags are `LAMINA_*` bits: 1 requires_grad, 2 is_leaf, 8 has_grad, 16 is_view. The strides of dimensions of size 1 are not compared.
+    Read through `lamina/tensor_abi.h`: the type must have the `__lamina_abi__` capsule. Other arrays:
+    `array_matches`. Flags are `LAMINA_*` bits: 1 requires_grad, 2 is_leaf, 8 has_grad, 16 is_view. The strides of
+    dimensions of size 1 are not compared.
     """
     facts = TensorFacts(
         Identity.of(type(value)),
@@ -139,9 +150,11 @@ def tensor_matches(
 def array_matches(
     source: Source, value: object, spec: TensorSpec, *, check_strides: bool = True, reason: str = "", line: str = ""
 ) -> Guard:
-    """As `tensor_matches` for an array that exports a buffer, such as `numpy.ndarray`; writability is checked as it is now.
+    """As `tensor_matches` for an array that exports a buffer, such as `numpy.ndarray`; writability is checked as it
+    is now.
 
-    Element types without a buffer format (bfloat16 of ml_dtypes) are compared by the array's `dtype` attribute and `shape`.
+    Element types without a buffer format (bfloat16 of ml_dtypes) are compared by the array's `dtype` attribute and
+    `shape`.
     """
     facts = TensorFacts(
         Identity.of(type(value)),
@@ -183,10 +196,12 @@ def overlap_is(first: Source, second: Source, byte_offset: int, *, reason: str =
 
 
 def shape_holds(expression: object, symbols: Mapping[str, Source], *, reason: str = "", line: str = "") -> Guard:
-    """A condition over integers: `expression` is a `lamina_fx.symbolic` Expr or its Python text (`lamina_fx.symbolic.to_python`).
+    """A condition over integers: `expression` is a `lamina_fx.symbolic` Expr or its Python text
+    (`lamina_fx.symbolic.to_python`).
 
-    `symbols` says where each symbol's value is: a `TensorProperty`, or any source of an int. Operators: + - * // % ** min max,
-    comparisons, and, or, not, with Python's floor semantics in 64 bits; an overflow or division by zero fails the guard.
+    `symbols` says where each symbol's value is: a `TensorProperty`, or any source of an int. Operators: + - * // %
+    ** min max, comparisons, and, or, not, with Python's floor semantics in 64 bits; an overflow or division by zero
+    fails the guard.
     """
     text = expression if isinstance(expression, str) else expression_text(expression)
     names = tuple(symbols)
@@ -199,7 +214,10 @@ def shape_holds(expression: object, symbols: Mapping[str, Source], *, reason: st
 def python_check(
     source: Source, check: Callable[[object], bool], text: str, *, reason: str = "", line: str = ""
 ) -> Guard:
-    """Any condition in Python: `check(value)`. Slow (about 100 ns and more); `check` must not lead to user functions."""
+    """Any condition in Python.
+
+    `check(value)`. Slow (about 100 ns and more); `check` must not lead to user functions.
+    """
     return Guard(GuardKind.PYTHON, (source,), check, text, reason, line)
 
 
