@@ -108,6 +108,7 @@ def _compare_sizes(env: ShapeEnv, node: Any, result: Any, where: str) -> None:
         for k, (a, b) in enumerate(zip(node, result, strict=True)):
             _compare_sizes(env, a, b, f"{where}[{k}]")
     elif isinstance(node, Node):
+        assert isinstance(node.spec, TensorSpec), f"{where}: nothing is known of the result"
         shape = tuple(n if type(n) is int else env.hint(n) for n in node.spec.shape)
         assert shape == result.shape, f"{where}: {node.spec} comes to {shape}, but the arrays give {result.shape}"
 

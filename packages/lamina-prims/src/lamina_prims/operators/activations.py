@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..along import along
 from ..metas import same_floating
 from ..precision import narrow, widen
 from ..registry import both, composite, ops
@@ -76,15 +77,16 @@ def rrelu(
 )
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x above 0, weight * x below; ``weight`` has one element, or one for each channel (dimension 1)."""
-    shape = [1] * len(input.shape)
     if tuple(weight.shape) not in ((), (1,)):
         if len(input.shape) < 2 or weight.shape[0] != input.shape[1]:
             raise RuntimeError(
                 f"prelu: mismatch of parameter numbers and the number of input channels: {tuple(weight.shape)} for an "
                 f"input {tuple(input.shape)}"
             )
-        shape[1] = weight.shape[0]
-    return ops.where(ops.gt(input, 0), input, ops.mul(input, ops.reshape(weight, tuple(shape))))
+        weight = along(weight, 1, len(input.shape))
+    else:
+        weight = ops.reshape(weight, (1,) * len(input.shape))
+    return ops.where(ops.gt(input, 0), input, ops.mul(input, weight))
 
 
 @composite(meta=same_floating(), names=_named("elu"), in_place=True, samples=unary(dtypes=_FLOATS))

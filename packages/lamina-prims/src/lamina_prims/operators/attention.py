@@ -139,7 +139,7 @@ def _check(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any, is_causal:
         raise RuntimeError(f"{name}: dropout_p must be in [0, 1], got {dropout_p}")
 
 
-def _repeat_heads(value: Tensor, heads: int) -> Tensor:
+def _repeat_heads(value: Tensor, heads: Any) -> Tensor:
     have = value.shape[-3]
     if have == heads:
         return value

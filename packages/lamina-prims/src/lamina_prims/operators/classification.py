@@ -9,6 +9,7 @@ from typing import Any
 
 from lamina_fx import TensorSpec
 
+from ..along import along, positions
 from ..arrays import element_type
 from ..metas import like, statistics_dtype
 from ..precision import narrow, widen
@@ -91,16 +92,14 @@ def _(ct, out, input_spec, target, weight, reduction, ignore_index):
     given = widen(ct[0])
     if reduction == "mean":
         given = ops.div(given, out[1])
-    shape = [1] * len(input_spec.shape)
-    shape[dim] = input_spec.shape[dim]
-    number = ops.reshape(ops.arange(input_spec.shape[dim], device=target.device), tuple(shape))
+    number = positions(input_spec, dim)
     counted = ops.ne(target, ignore_index)
     hit = ops.logical_and(ops.eq(ops.unsqueeze(target, dim), number), ops.unsqueeze(counted, dim))
     if reduction == "none":
         given = ops.unsqueeze(given, dim)
     share = ops.neg(given)
     if weight is not None:
-        share = ops.mul(share, ops.reshape(widen(weight), tuple(shape)))
+        share = ops.mul(share, along(widen(weight), dim, len(input_spec.shape)))
     return ops.where(hit, share, 0.0), None, None
 
 
@@ -185,12 +184,6 @@ def cross_entropy(
     return narrow(_smoothed(loss, total, logs, target, weight, how, ignore_index, label_smoothing, dim), input)
 
 
-def _shaped(weight: Tensor, rank: int, dim: int) -> Tensor:
-    shape = [1] * rank
-    shape[dim] = weight.shape[0]
-    return ops.reshape(widen(weight), tuple(shape))
-
-
 def _smoothed(
     loss: Tensor,
     total: Tensor,
@@ -202,7 +195,7 @@ def _smoothed(
     eps: float,
     dim: int,
 ) -> Tensor:
-    spread = logs if weight is None else ops.mul(logs, _shaped(weight, len(logs.shape), dim))
+    spread = logs if weight is None else ops.mul(logs, along(widen(weight), dim, len(logs.shape)))
     even = ops.where(ops.ne(target, ignore_index), ops.neg(ops.sum(spread, (dim,))), 0.0)
     if how != "none":
         even = ops.sum(even)
@@ -220,7 +213,7 @@ def _cross_entropy_probabilities(
         wanted = ops.add(ops.mul(wanted, 1.0 - smoothing), smoothing / input.shape[dim])
     product = ops.mul(logs, wanted)
     if weight is not None:
-        product = ops.mul(product, _shaped(weight, len(input.shape), dim))
+        product = ops.mul(product, along(widen(weight), dim, len(input.shape)))
     return narrow(reduced(ops.neg(ops.sum(product, (dim,))), how), input)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina_fx import TensorSpec, complex64, complex128, float32, float64
 
+from ..along import positions
 from ..arrays import array_namespace, element_type
 from ..dims import canonical_dim
 from ..registry import ops, primitive
@@ -140,10 +141,7 @@ def fft_c2r(input: Tensor, dim: Sequence[int], last_dim_size: int) -> Tensor:
 def _(ct, input, dim, last_dim_size):
     spectrum = fft_r2c(ct, dim, True)
     place = canonical_dim("irfft", dim[-1], len(input.shape))
-    shape = [1] * len(input.shape)
-    count = input.shape[place]
-    shape[place] = count
-    index = ops.reshape(ops.arange(count, device=input.device), shape)
+    index = positions(input, place)
     # every frequency but 0 (and n / 2 of an even n) stands for two of the whole spectrum
     inside = ops.logical_and(ops.gt(index, 0), ops.lt(ops.mul(index, 2), last_dim_size))
     paired = ops.convert_element_type(ops.where(inside, 2.0, 1.0), element_type(ct))

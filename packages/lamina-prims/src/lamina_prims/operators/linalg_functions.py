@@ -215,7 +215,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         A, n = ops.inv(A), -n
     if n == 0:
         return ops.expand(_identity(A, A.shape[-1]), tuple(A.shape))
-    result, square = None, A
+    result: Any = None
+    square = A
     while True:
         if n & 1:
             result = square if result is None else ops.matmul(result, square)

@@ -234,9 +234,12 @@ def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """Half of log(var) + gap ** 2 / var; ``full`` adds the constant."""
-    if hasattr(var, "shape") and len(var.shape) == len(input.shape) - 1:
-        var = ops.unsqueeze(var, -1)
-    spread = ops.maximum(widen(var), eps) if hasattr(var, "shape") else max(float(var), eps)
+    spread: Any = var
+    if hasattr(spread, "shape"):
+        aligned = ops.unsqueeze(spread, -1) if len(spread.shape) == len(input.shape) - 1 else spread
+        spread = ops.maximum(widen(aligned), eps)
+    else:
+        spread = max(float(spread), eps)
     gap = ops.sub(widen(input), widen(target))
     logarithm = ops.log(spread) if hasattr(spread, "shape") else math.log(spread)
     loss = ops.mul(ops.add(ops.div(ops.mul(gap, gap), spread), logarithm), 0.5)

@@ -39,7 +39,7 @@ def _prepared(name: str, input: Tensor, dtype: DType | None) -> Tensor:
     errors=[error(RuntimeError, "floating", tensor(3, dtype="int64"))],
 )
 def vector_norm(
-    x: Tensor, ord: Scalar = 2, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    x: Tensor, ord: float = 2, dim: int | Shape | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) over ``dim``; for +-inf the largest or smallest |x|, for 0 how many."""
     value = _prepared("linalg.vector_norm", x, dtype)
@@ -97,7 +97,7 @@ _MATRIX = calls(
 
 @composite(names=("linalg.matrix_norm",), samples=_MATRIX, errors=[error(RuntimeError, "Order", tensor(3, 3), 3)])
 def matrix_norm(
-    A: Tensor, ord: Scalar | str = "fro", dim: Shape = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None
+    A: Tensor, ord: float | str = "fro", dim: Shape = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """Frobenius, nuclear, spectral (+-2), row (+-inf) or column (+-1) norm of matrices in two dimensions."""
     value = _prepared("linalg.matrix_norm", A, dtype)

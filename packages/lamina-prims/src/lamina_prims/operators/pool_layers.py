@@ -132,8 +132,8 @@ def _declare_adaptive(rank: int) -> None:
 
     def most(input: Tensor, output_size: int | Ints, return_indices: bool = False) -> Tensor:
         """Maxima of bins; the last {} dimensions become ``output_size`` (None keeps one)."""
-        values, indices = adaptive_max(maximum, rank, input, output_size)
-        return (values, indices) if return_indices else values
+        found: Any = adaptive_max(maximum, rank, input, output_size)
+        return found if return_indices else found[0]
 
     last = _SHAPES[rank][-1]
     samples = calls(

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..along import along, positions
 from ..arrays import element_type
 from ..precision import narrow, widen
 from ..registry import composite, ops
@@ -111,12 +112,7 @@ def _plane_indices(offsets: Tensor, sizes: Any, kernel: Ints, stride: Ints, padd
     for d in range(rank):
         rest //= kernel[d]
         within = ops.remainder(ops.floor_divide(offsets, rest), kernel[d])
-        shape = [1] * ndim
-        dim = ndim - rank + d
-        shape[dim] = offsets.shape[dim]
-        start = ops.reshape(
-            ops.add(ops.mul(ops.arange(offsets.shape[dim], device=offsets.device), stride[d]), -padding[d]), shape
-        )
+        start = ops.add(ops.mul(positions(offsets, ndim - rank + d), stride[d]), -padding[d])
         position = ops.add(ops.mul(within, dilation[d]), start)
         flat = position if flat is None else ops.add(ops.mul(flat, sizes[d]), position)
     return flat
@@ -180,9 +176,7 @@ def _counts(input: Tensor, dims: Ints, kernel: Ints, step: Ints, border: Ints, e
         ones = ops.full((size + 2 * p if with_pad else size,), 1.0, dtype=_float(input), device=input.device)
         ones = padded(ones, (0, e) if with_pad else (p, p + e))
         count = ops.sum(sliding_window(ones, (0,), (k,), (s,), (1,)), 1)
-        shape = [1] * len(dims)
-        shape[i] = count.shape[0]
-        count = ops.reshape(count, shape)
+        count = along(count, i, len(dims))
         counts = count if counts is None else ops.mul(counts, count)
     return counts
 
@@ -270,7 +264,9 @@ def adaptive_max_pool(input: Tensor, output_size: Ints) -> tuple[Tensor, Tensor]
     """Maxima of bins and their flat positions in the last ``len(output_size)`` dimensions."""
 
     rank, ndim = len(output_size), len(input.shape)
-    value, flat, weight = input, None, 1
+    value: Any = input
+    flat: Any = None
+    weight: Any = 1
     for dim, count in zip(range(ndim - 1, ndim - rank - 1, -1), reversed(output_size), strict=True):
         moved = _last(value, dim)
         size = moved.shape[-1]

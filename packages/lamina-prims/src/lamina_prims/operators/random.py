@@ -14,6 +14,7 @@ import numpy as np
 
 from lamina_fx import DType, TensorSpec, bfloat16, float16, float32, float64, int64
 
+from ..along import positions
 from ..arrays import element_type
 from ..metas import like
 from ..precision import narrow, widen
@@ -285,10 +286,7 @@ def gumbel_softmax_with_state(logits: Tensor, tau: float, hard: bool, dim: int, 
 def one_hot_of_largest(input: Tensor, dim: int) -> Tensor:
     """1 at the largest element along ``dim`` and 0 elsewhere; its gradient passes straight through."""
     best = ops.argmax(input, dim, True)
-    shape = [1] * len(input.shape)
-    shape[dim] = input.shape[dim]
-    place = ops.reshape(ops.arange(input.shape[dim], device=input.device), tuple(shape))
-    return ops.convert_element_type(ops.eq(place, best), element_type(input))
+    return ops.convert_element_type(ops.eq(positions(input, dim), best), element_type(input))
 
 
 @one_hot_of_largest.vjp

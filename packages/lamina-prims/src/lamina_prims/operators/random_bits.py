@@ -8,6 +8,7 @@ Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _philox_meta(state: Tensor, shape: Shape) -> TensorSpec:
 def _philox_reference(state: Any, shape: Shape) -> Any:
     xp = array_namespace(state)
     seed, offset = (int(v) & 0xFFFFFFFFFFFFFFFF for v in state)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(map(int, shape))
     blocks = (count + 3) // 4
     index = xp.arange(blocks, dtype=xp.uint64) + xp.uint64(offset)  # wraps; the carry goes to the third word
     carry = (index < xp.uint64(offset)).astype(xp.uint64)

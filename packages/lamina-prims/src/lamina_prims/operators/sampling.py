@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..along import along
 from ..arrays import element_type
 from ..precision import narrow, widen
 from ..registry import composite, ops
@@ -179,9 +180,7 @@ def affine_grid(theta: Tensor, size: Shape, align_corners: bool | None = None) -
     spatial = tuple(size[2:])
     columns = []
     for d in reversed(range(rank)):
-        shape = [1] * rank
-        shape[d] = spatial[d]
-        columns.append(ops.expand(ops.reshape(_base(spatial[d], align, theta), tuple(shape)), spatial))
+        columns.append(ops.expand(along(_base(spatial[d], align, theta), d, rank), spatial))
     ones = ops.full(spatial, 1.0, dtype=element_type(theta), device=theta.device)
     points = ops.stack([*columns, ones], -1)
     count: Any = 1

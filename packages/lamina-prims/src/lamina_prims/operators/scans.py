@@ -150,7 +150,7 @@ def _extremum_meta(name: str) -> Any:
     return meta
 
 
-def _extremum_reference(ufunc: str, compare: str) -> Any:
+def _extremum_reference(ufunc: str) -> Any:
     def run(input: Any, dim: int) -> tuple[Any, Any]:
         xp = array_namespace(input)
         input = xp.asarray(input)
@@ -161,7 +161,7 @@ def _extremum_reference(ufunc: str, compare: str) -> Any:
         shape[dim] = input.shape[dim]
         place = xp.arange(input.shape[dim], dtype=xp.int64).reshape(shape)
         hit = (input == best) | (input != input)  # a NaN is the extremum from where it stands
-        return best, np.maximum.accumulate(xp.where(hit, place, 0), axis=dim)
+        return best, xp.maximum.accumulate(xp.where(hit, place, 0), axis=dim)
 
     return run
 
@@ -187,7 +187,7 @@ _EXTREMA = calls(
 @primitive(
     names=("cummax", "Tensor.cummax"),
     meta=_extremum_meta("cummax"),
-    reference=_extremum_reference("maximum", "greater_equal"),
+    reference=_extremum_reference("maximum"),
     samples=_EXTREMA,
     errors=_ERRORS,
 )
@@ -199,7 +199,7 @@ def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 @primitive(
     names=("cummin", "Tensor.cummin"),
     meta=_extremum_meta("cummin"),
-    reference=_extremum_reference("minimum", "less_equal"),
+    reference=_extremum_reference("minimum"),
     samples=_EXTREMA,
     errors=_ERRORS,
 )

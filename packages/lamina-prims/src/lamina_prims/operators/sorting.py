@@ -9,6 +9,7 @@ from typing import Any
 
 from lamina_fx import TensorSpec, int32, int64
 
+from ..along import positions
 from ..arrays import array_namespace
 from ..dims import canonical_dim
 from ..registry import composite, ops, primitive
@@ -242,9 +243,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, T
     if len(input.shape) == 0:
         return values, indices
     size = input.shape[place]
-    shape = [1] * len(input.shape)
-    shape[place] = size
-    where_am_i = ops.reshape(ops.arange(size, device=input.device), shape)
+    where_am_i = positions(input, place)
     before = ops.cat([_first(values, place, 1), _first(values, place, size - 1)], place)
     starts = ops.where(ops.ne(values, before), where_am_i, ops.zeros_like(where_am_i))
     run = ops.sub(where_am_i, cummax(starts, place)[0])  # how many equal ones stand before

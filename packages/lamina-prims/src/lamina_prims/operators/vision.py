@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..along import along
 from ..arrays import element_type
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
-from ..types import Scalar, Shape, Tensor
+from ..types import Shape, Tensor
 from .windows import padded
 
 __all__: list[str] = []
@@ -37,7 +38,7 @@ __all__: list[str] = []
         error(NotImplementedError, "mode", tensor(2, 3, 4), (1, 1), "mirror"),
     ],
 )
-def nn_pad(input: Tensor, pad: Shape, mode: str = "constant", value: Scalar | None = None) -> Tensor:
+def nn_pad(input: Tensor, pad: Sequence[Any], mode: str = "constant", value: Any | None = None) -> Tensor:
     """Pad the last dimensions by pairs (before, after), the last first; negative numbers cut (constant mode)."""
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, got {len(pad)} numbers")
@@ -145,12 +146,6 @@ def _along(input: Tensor, dim: int, place: Tensor) -> Tensor:
     return ops.index_select(input, dim, place)
 
 
-def _shaped(weight: Tensor, rank: int, dim: int) -> Tensor:
-    shape = [1] * rank
-    shape[dim] = weight.shape[0]
-    return ops.reshape(weight, tuple(shape))
-
-
 def _integer(value: Tensor) -> Tensor:
     from lamina_fx import int64
 
@@ -183,7 +178,7 @@ def _linear(input: Tensor, dim: int, want: Any, scale: Any, align: bool) -> Tens
     left = ops.floor(place)
     first = ops.clamp(_integer(left), 0, have - 1)
     second = ops.clamp(ops.add(first, 1), 0, have - 1)
-    weight = _shaped(ops.sub(place, left), len(input.shape), dim)
+    weight = along(ops.sub(place, left), dim, len(input.shape))
     a, b = _along(input, dim, first), _along(input, dim, second)
     return ops.add(ops.mul(a, ops.sub(1.0, weight)), ops.mul(b, weight))
 
@@ -209,7 +204,7 @@ def _cubic(input: Tensor, dim: int, want: Any, scale: Any, align: bool) -> Tenso
     total: Any = None
     for k, weight in enumerate(cubic_weights(ops.sub(place, left))):
         part = _along(input, dim, ops.clamp(ops.add(base, k - 1), 0, have - 1))
-        term = ops.mul(part, _shaped(weight, len(input.shape), dim))
+        term = ops.mul(part, along(weight, dim, len(input.shape)))
         total = term if total is None else ops.add(total, term)
     return total
 

@@ -150,7 +150,7 @@ def _(ct, input_spec, dims, step, dilation):
     return (windows,)
 
 
-def _blocks(kernel: Ints, name: str, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, ...], ...]:
+def _blocks(kernel: Any, name: str, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(
         each(name, value, 2, what)
         for value, what in ((kernel, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride"))
