@@ -80,7 +80,7 @@ def array_namespace(*values: Any) -> Any:
         if kind is np.ndarray or isinstance(value, np.generic):
             module: Any = np
         elif kind.__module__.partition(".")[0] == "cupy":
-            import cupy  # optional dependency: only where an array of it was given
+            import cupy  # pyright: ignore[reportMissingImports]  # optional: only where an array of it was given
 
             module = cupy
         else:

@@ -7,9 +7,9 @@ or CuPy array, or (in ``meta`` functions) a ``TensorSpec``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Union, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from lamina_fx import Device, DType, Size
+from lamina_fx import Device, DType
 
 __all__ = ["Scalar", "Shape", "Size", "Tensor"]
 
@@ -49,5 +49,9 @@ class Tensor(Protocol):
     def __neg__(self) -> Tensor: ...
 
 
-Scalar = Union[int, float, bool, complex]
-Shape = Sequence[Size]
+Scalar = Any
+"""A Python number, perhaps symbolic. For a type checker it is anything: bodies do arithmetic on it."""
+Size = Any
+"""One size: an int or a symbolic one."""
+Shape = Sequence[Any]
+"""Sizes."""

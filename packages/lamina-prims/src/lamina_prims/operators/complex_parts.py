@@ -80,7 +80,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 
 def _complex_meta(real: Any, imag: Any) -> TensorSpec:
     rule = Elementwise("complex", allowed="float")
-    spec = rule(real, imag)
+    spec: Any = rule(real, imag)
     return spec.replace(dtype=complex128 if spec.dtype is float64 else complex64)
 
 

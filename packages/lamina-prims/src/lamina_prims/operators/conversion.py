@@ -76,7 +76,7 @@ def _device(device: Any) -> Device:
 
 def _put(input: Any, device: Any) -> Any:
     if _device(device).type == "cuda":
-        import cupy  # optional dependency: only for a CUDA device
+        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
 
         return cupy.asarray(input)
     return input if isinstance(input, np.ndarray) else array_namespace(input).asnumpy(input)

@@ -29,7 +29,7 @@ def _device(device: Any) -> Device:
 
 def _namespace(device: Any) -> Any:
     if _device(device).type == "cuda":
-        import cupy  # optional dependency: only for a CUDA device
+        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
 
         return cupy
     return np
@@ -124,7 +124,7 @@ def _like(id: str, make: Any, words: str) -> None:
 
     like.__name__ = f"{id}_like"
     like.__doc__ = f"{words} in the shape of ``input``, with its dtype and device unless given."
-    quiet = {"tags": frozenset({"nondeterministic"})} if id == "empty" else {"samples": calls(call(tensor(2, 3)))}
+    quiet: Any = {"tags": frozenset({"nondeterministic"})} if id == "empty" else {"samples": calls(call(tensor(2, 3)))}
     composite(names=(f"{id}_like",), **quiet)(like)
 
     def new(input: Tensor, size: Shape, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:

@@ -86,7 +86,7 @@ def split(tensor: Tensor, split_size_or_sections: int | Shape, dim: int = 0) -> 
                 f"(the size of dimension {dim})"
             )
         return _cut(tensor, place, split_size_or_sections)
-    step = split_size_or_sections
+    step: Any = split_size_or_sections
     if step <= 0 and not (step == 0 and size == 0):
         raise RuntimeError(f"split: the size of a part must be positive, not {step}")
     whole = int(size)

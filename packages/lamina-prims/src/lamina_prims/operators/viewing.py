@@ -236,7 +236,7 @@ def _at_least(n: int) -> Any:
             shape = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}[have]
         return ops.reshape(x, shape)
 
-    def atleast(input: Tensor | Sequence[Tensor]) -> Tensor:
+    def atleast(input: Tensor | Sequence[Tensor]) -> Any:
         return [widen(x) for x in input] if isinstance(input, (tuple, list)) else widen(input)
 
     atleast.__name__ = f"atleast_{n}d"
