@@ -1,4 +1,5 @@
-"""Random functions of a few operators, for the property tests: every step draws an operator that fits some value made so far."""
+"""Random functions of a few operators, for the property tests: every step draws an operator that fits some value
+made so far."""
 
 from __future__ import annotations
 

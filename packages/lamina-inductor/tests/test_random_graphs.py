@@ -1,4 +1,5 @@
-"""Random graphs: the program, run by the IR's interpreter, equals the references. ``LAMINA_RANDOM_GRAPHS`` sets how many."""
+"""Random graphs: the program, run by the IR's interpreter, equals the references. ``LAMINA_RANDOM_GRAPHS`` sets how
+many."""
 
 from __future__ import annotations
 

@@ -91,7 +91,9 @@ class _Columns:
     def _roots(self, level: int) -> list[Info]:
         found = []
         for info in self.flat.info.values():
-            if (type(info.stmt) is Reduce and info.level == level + 1) or (type(info.stmt) is Store and info.level == level and (info.axes & self.flat.inner)):
+            if (type(info.stmt) is Reduce and info.level == level + 1) or (
+                type(info.stmt) is Store and info.level == level and (info.axes & self.flat.inner)
+            ):
                 found.append(info)
         return found
 

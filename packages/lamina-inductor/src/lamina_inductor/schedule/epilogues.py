@@ -22,40 +22,32 @@ __all__ = ["attach_epilogues", "fits_rows"]
 
 
 def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
-    """Move one consumer of each product right behind it where that is possible.
+    """Move each product right before the first kernel that reads it, where that kernel may be its epilogue.
 
-    Returns the order and, per moved group's number, its product's step.
+    Returns the order and, per such kernel's number, its product's step. (Nothing between the two reads the product,
+    so moving it is always right.)
     """
     position = {item.number: k for k, item in enumerate(order)}
     chosen: dict[int, Any] = {}
-    behind: dict[int, Group] = {}
-    for step in order:
-        if type(step) is Group or type(step.value.attrs) is not GemmPlan:
+    moved: set[int] = set()
+    for step in reversed(order):
+        if type(step) is Group or type(step.value.attrs) is not GemmPlan or not step.consumers:
             continue
-        found = [g for g in step.consumers.values() if _may_follow(g, step, position, chosen)]
-        if found:
-            first = min(found, key=lambda g: position[g.number])
+        first = min(step.consumers.values(), key=lambda c: position[c.number])
+        if type(first) is Group and not first.late and first.number not in chosen and _same_domain(first, step):
             chosen[first.number] = step
-            behind[step.number] = first
-            position[first.number] = position[step.number]
-    if not chosen:
-        return order, chosen
+            moved.add(step.number)
     result = []
     for item in order:
-        if item.number not in chosen:
+        if item.number in chosen:
+            result.append(chosen[item.number])
+        if item.number not in moved:
             result.append(item)
-            if item.number in behind:
-                result.append(behind[item.number])
     return result, chosen
 
 
-def _may_follow(group: Any, step: Any, position: dict[int, int], chosen: dict[int, Any]) -> bool:
-    if type(group) is not Group or group.late or group.number in chosen:
-        return False
-    if not same_size(numel(group.sizes), numel(step.value.shape)):
-        return False
-    here = position[step.number]
-    return all(p is step or position[p.number] < here for p in group.producers.values())
+def _same_domain(group: Group, step: Any) -> bool:
+    return same_size(numel(group.sizes), numel(step.value.shape))
 
 
 def fits_rows(built: BuiltKernel, buffer: str, rows: Size, columns: Size) -> bool:
@@ -69,9 +61,7 @@ def fits_rows(built: BuiltKernel, buffer: str, rows: Size, columns: Size) -> boo
     names = {p.name for p, b in zip(kernel.params, built.buffers, strict=True) if b == buffer}
     limit = columns - 1
     for stmt in walk(kernel.body):
-        if type(stmt) is Store and stmt.buffer in names:
-            return False
-        if type(stmt) is Load and stmt.buffer in names:
+        if (type(stmt) is Load or type(stmt) is Store) and stmt.buffer in names:
             rest = stmt.index - phase.axis * columns
             low, high = rest.range() if isinstance(rest, Expr) else (rest, rest)
             if phase.axis in _symbols(rest) or low != 0 or high is None or type(limit) is not int or high > limit:

@@ -17,7 +17,7 @@ from .nests import build_nest
 from .row_nest import Partial
 from .scatter_nest import scatter_phases
 
-__all__ = ["BuiltKernel", "Target", "build_kernel", "build_scatter"]
+__all__ = ["BuiltKernel", "Target", "build_kernel", "build_scatter", "safe_in_place"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +158,19 @@ def _usage(body: tuple[Loop, ...]) -> tuple[set[str], set[str], tuple[Symbol, ..
             bound.add(stmt.symbol)
             note(stmt.size)
     return read, written, tuple([s for s in used if s not in bound])
+
+
+def safe_in_place(built: BuiltKernel, buffer: str) -> bool:
+    """Is every element of ``buffer``, which the kernel writes, read at its own index only, and before it is written?"""
+    params = [p.name for p, b in zip(built.kernel.params, built.buffers, strict=True) if b == buffer]
+    if not params:
+        return True
+    (name,) = params
+    stores = [s for s in walk(built.kernel.body) if type(s) is Store and s.buffer == name]
+    seen_store = False
+    for stmt in walk(built.kernel.body):
+        if type(stmt) is Store and stmt.buffer == name:
+            seen_store = True
+        elif type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != stores[0].index):
+            return False
+    return len(stores) == 1

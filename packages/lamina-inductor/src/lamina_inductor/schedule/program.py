@@ -16,10 +16,11 @@ from ..lower.table import size_of, sizes_of
 from .epilogues import attach_epilogues, fits_rows
 from .fuse import Fusion, fuse
 from .groups import Group
-from .kernels import BuiltKernel, Target, build_kernel, build_scatter
+from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_place
 from .materialize import materialize
 from .order import StepList, order_steps
 from .steps import extern_step, whole
+from .trace import numel, same_size
 
 __all__ = ["build_program"]
 
@@ -53,12 +54,16 @@ class _Assembly:
         self.copies: list[CopyBuffer] = []
         self.temporaries = 0
         self.epilogues: dict[int, Any] = {}
+        self.partners: dict[int, Group] = {}
+        self.built: dict[int, BuiltKernel] = {}
 
     def run(self) -> Program:
         self._inputs()
         self._outputs()
         steps = StepList(self.fusion)
         order, self.epilogues = attach_epilogues(order_steps(self.fusion))
+        groups = {group.number: group for group in self.fusion.groups}
+        self.partners = {step.number: groups[number] for number, step in self.epilogues.items()}
         position = {item.number: k for k, item in enumerate(order)}
         writes = self._direct_writes(position)
         for item in order:
@@ -142,28 +147,51 @@ class _Assembly:
     # -- steps -----------------------------------------------------------------------------------------
 
     def _add_step(self, steps: StepList, item: Any, writes: dict[int, Value]) -> None:
-        if type(item) is not Group:
-            for value in (item.value, *item.value.outputs):
-                if value not in self.place and not value.outputs:
-                    self._temporary(value)
-            if type(item.value.attrs) is ScatterPlan:
-                self._add_scatter(steps, item)
-                return
-            steps.add(item, extern_step(item.value, self.place, self.targets, self.fusion))
+        if type(item) is Group:
+            self._add_group(steps, item, writes)
             return
-        direct = [(n, v) for n, v in writes.items() if v in item.stored]
-        built = self._build(item, direct)
-        if direct and not all(_safe_in_place(built, self._input_target(n).buffer) for n, _ in direct):
-            for n, _ in direct:
-                del writes[n]
-            built = self._build(item, [])
+        partner = self.partners.get(item.number)
+        if partner is not None:
+            self._share_memory(item, partner, writes)
+        for value in (item.value, *item.value.outputs):
+            if value not in self.place and not value.outputs:
+                self._temporary(value)
+        if type(item.value.attrs) is ScatterPlan:
+            self._add_scatter(steps, item)
+        else:
+            steps.add(item, extern_step(item.value, self.place, self.targets, self.fusion))
+
+    def _add_group(self, steps: StepList, group: Group, writes: dict[int, Value]) -> None:
+        built = self.built.pop(group.number, None) or self._build(group, writes)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
-        if item.number in self.epilogues and self._is_epilogue(item, built):
-            product = self.epilogues[item.number]
-            steps.add_epilogue(item, built, scratch=len(product.consumers) == 1 and product.value not in self.targets)
+        if group.number in self.epilogues and self._is_epilogue(group, built):
+            product = self.epilogues[group.number]
+            buffer = self.place[product.value].buffer
+            private = len(product.consumers) == 1 and buffer not in {
+                t.buffer for v in group.stored for t in self.targets.get(v, ())
+            }
+            steps.add_epilogue(group, built, scratch=private and product.value not in self.targets)
         else:
-            steps.add_kernel(item, built, self.partial_buffer)
+            steps.add_kernel(group, built, self.partial_buffer)
+
+    def _share_memory(self, step: Any, group: Group, writes: dict[int, Value]) -> None:
+        """Let a product that only its epilogue reads lie where the epilogue stores a result of the same size."""
+        value = step.value
+        if len(step.consumers) != 1 or value in self.place:
+            return
+        self._assign(group, writes)
+        for result in group.stored:
+            for target in self.targets.get(result, ()):
+                dense = target.strides == dense_strides(result) and same_size(numel(result.shape), numel(value.shape))
+                if dense and target.dtype is value.dtype:
+                    self.place[value] = Target(target.buffer, value.dtype, dense_strides(value))
+                    built = self._build(group, writes)
+                    if safe_in_place(built, target.buffer):
+                        self.built[group.number] = built
+                    else:
+                        del self.place[value]
+                    return
 
     def _add_scatter(self, steps: StepList, item: Any) -> None:
         value = item.value
@@ -180,25 +208,47 @@ class _Assembly:
         buffer = self.place[self.epilogues[group.number].value].buffer
         return fits_rows(built, buffer, left.shape[0] * left.shape[1], right.shape[2])
 
-    def _build(self, group: Group, direct: list[tuple[int, Value]]) -> BuiltKernel:
-        extra: dict[Value, list[Target]] = {}
-        for number, value in direct:
-            extra.setdefault(value, []).append(self._input_target(number))
+    def _direct(self, group: Group, writes: dict[int, Value]) -> dict[Value, list[Target]]:
+        result: dict[Value, list[Target]] = {}
+        for number, value in writes.items():
+            if value in group.stored:
+                result.setdefault(value, []).append(self._input_target(number))
+        return result
+
+    def _assign(self, group: Group, writes: dict[int, Value]) -> None:
+        """Give what the group stores a place: an output or input that it is written to anyway, or a temporary."""
+        direct = self._direct(group, writes)
         for value in group.stored:
-            if value in self.place:
-                continue
-            needed = value not in extra or any(value in c.sources for c in group.consumers.values() if type(c) is Group)
-            if value in extra:
-                self.place[value] = extra[value][0]
-            elif needed:
-                self.targets[value] = [self._temporary(value)]
+            if value not in self.place:
+                if value in direct:
+                    self.place[value] = direct[value][0]
+                else:
+                    self.targets[value] = [self._temporary(value)]
 
-        def targets(value: Value) -> list[Target]:
-            return self.targets.get(value, []) + extra.get(value, [])
-
+    def _build(self, group: Group, writes: dict[int, Value]) -> BuiltKernel:
+        """The group's kernel; write-backs that are not safe in place are struck off ``writes`` and copied at the
+        end."""
+        self._assign(group, writes)
+        direct = self._direct(group, writes)
         product = self.epilogues.get(group.number)
         columns = None if product is None else product.value.inputs[1].shape[2]
-        return build_kernel(group, self.place.get, targets, len(self.checks) + 1, columns)
+        built = build_kernel(
+            group,
+            self.place.get,
+            lambda value: self.targets.get(value, []) + direct.get(value, []),
+            len(self.checks) + 1,
+            columns,
+        )
+        unsafe = {
+            n for n, v in writes.items() if v in direct and not safe_in_place(built, self._input_target(n).buffer)
+        }
+        if not unsafe:
+            return built
+        for number in unsafe:
+            value = writes.pop(number)
+            if self.place[value].buffer == self._input_target(number).buffer:
+                del self.place[value]
+        return self._build(group, writes)
 
     def partial_buffer(self, dtype: DType, size: Any) -> str:
         """A temporary for partial results."""
@@ -257,21 +307,3 @@ def _size_sources(lowered: LoweredGraph) -> tuple[SizeSource, ...]:
                 if isinstance(size, Symbol):
                     found.setdefault(size, SizeSource(size, number, dim))
     return tuple(found.values())
-
-
-def _safe_in_place(built: BuiltKernel, buffer: str) -> bool:
-    """Is every element of ``buffer`` read at its own index only, and before it is written?"""
-    from ..ir.kernel import Load, Store, walk
-
-    params = [p.name for p, b in zip(built.kernel.params, built.buffers, strict=True) if b == buffer]
-    if not params:
-        return True
-    (name,) = params
-    stores = [s for s in walk(built.kernel.body) if type(s) is Store and s.buffer == name]
-    seen_store = False
-    for stmt in walk(built.kernel.body):
-        if type(stmt) is Store and stmt.buffer == name:
-            seen_store = True
-        elif type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != stores[0].index):
-            return False
-    return len(stores) == 1
