@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lamina_fx import TensorSpec
 
 from ..along import along, positions
@@ -299,3 +301,26 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = ops.mul(loss, widen(weight))
     return narrow(reduced(ops.mean(loss, (-1,)), reduction_name(reduction, size_average, reduce)), input)
+
+
+@composite(
+    names=("nn.functional.multilabel_margin_loss",),
+    samples=calls(
+        call(tensor(3, 4), np.array([[3, 0, -1, 1], [1, -1, 0, 0], [0, 1, 2, 3]])),
+        call(tensor(4), np.array([2, -1, 3, 0]), reduction="sum"),
+    ),
+)
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
+    """Mean over classes of max(0, 1 - (x[label] - x[other])); labels stand before the first -1 of ``target``."""
+    classes = input.shape[-1]
+    ended = ops.cumsum(ops.lt(target, 0), -1)
+    listed = ops.eq(ended, 0)
+    safe = ops.where(listed, target, 0)
+    number = ops.arange(classes, device=input.device)
+    member = ops.any(ops.logical_and(ops.eq(ops.unsqueeze(safe, -1), number), ops.unsqueeze(listed, -1)), -2)
+    gap = ops.sub(ops.unsqueeze(ops.gather(input, -1, safe), -1), ops.unsqueeze(input, -2))
+    counted = ops.logical_and(ops.unsqueeze(listed, -1), ops.logical_not(ops.unsqueeze(member, -2)))
+    loss = ops.div(ops.sum(ops.where(counted, ops.relu(ops.sub(1.0, gap)), 0.0), (-2, -1)), classes)
+    return reduced(loss, reduction_name(reduction, size_average, reduce))

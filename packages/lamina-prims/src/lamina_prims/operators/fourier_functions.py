@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from lamina_fx import float32
+from lamina_fx import Device, DType, float32
 
 from ..arrays import element_type
+from ..promotion import get_default_dtype
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
@@ -211,3 +212,50 @@ def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Inverse of ``fftshift``."""
     return ops.roll(input, *_shifts(input, dim, True))
+
+
+@composite(names=("fft.hfft2",), samples=_ND)
+def hfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Transform of a signal that is Hermitian in the last of two dimensions: real result."""
+    return hfftn(input, s, dim, norm)
+
+
+@composite(names=("fft.hfftn",), samples=_ND)
+def hfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
+    """Transform of a signal that is Hermitian in the last dimension: real result."""
+    return _real_backward("hfftn", conjugate(_as(input, "complex")), s, dim, norm, True)
+
+
+@composite(names=("fft.ihfft2",), samples=_RND)
+def ihfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Tensor:
+    """Inverse of ``hfft2``."""
+    return ihfftn(input, s, dim, norm)
+
+
+@composite(names=("fft.ihfftn",), samples=_RND)
+def ihfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
+    """Inverse of ``hfftn``."""
+    return conjugate(_real_forward("ihfftn", input, s, dim, norm, False))
+
+
+@composite(names=("fft.fftfreq",), samples=calls(call(5), call(6, 0.5)))
+def fftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """The frequencies of ``fft``'s results: 0, 1, ..., then the negative ones, over n d."""
+    index = ops.arange(n, device=device)
+    wrapped = ops.where(ops.ge(index, (n + 1) // 2), ops.sub(index, n), index)
+    return ops.mul(ops.convert_element_type(wrapped, dtype or get_default_dtype()), 1.0 / (n * d))
+
+
+@composite(names=("fft.rfftfreq",), samples=calls(call(5), call(6, 0.5)))
+def rfftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Device | None = None) -> Tensor:
+    """The frequencies of ``rfft``'s results: 0 to n // 2, over n d."""
+    index = ops.arange(n // 2 + 1, device=device)
+    return ops.mul(ops.convert_element_type(index, dtype or get_default_dtype()), 1.0 / (n * d))

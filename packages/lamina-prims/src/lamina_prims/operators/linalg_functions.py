@@ -309,3 +309,44 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         rows = rows * size
     matrix = ops.reshape(A, (rows, -1))
     return ops.reshape(ops.inv(matrix), (*A.shape[ind:], *A.shape[:ind]))
+
+
+@composite(names=("linalg.vander",), samples=calls(call(tensor(3)), call(tensor(2, 3), N=4)))
+def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Powers 0 to N - 1 of each element in a new last dimension."""
+    count = x.shape[-1] if N is None else N
+    ones = ops.expand(ops.unsqueeze(ops.add(ops.mul(x, 0), 1), -1), (*x.shape, 1))
+    if count == 1:
+        return ones
+    spread = ops.expand(ops.unsqueeze(x, -1), (*x.shape, count - 1))
+    return ops.cat([ones, ops.cumprod(spread, -1)], -1)
+
+
+@composite(names=("linalg.diagonal",), alias=True, samples=calls(call(tensor(3, 4)), call(tensor(2, 3, 4), offset=1)))
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Diagonals of matrices, as a view."""
+    return ops.diagonal(A, offset, dim1, dim2)
+
+
+@composite(names=("linalg.matmul",), samples=calls(call(tensor(2, 3), tensor(3, 4))))
+def linalg_matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product."""
+    return ops.matmul(input, other)
+
+
+@composite(names=("linalg.solve_ex",), samples=calls(call(_SPD, tensor(3, 2))))
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    """(solution, int32 zeros): a singular matrix raises."""
+    return ops.linalg_solve(A, B, left=left), _no_error(A)
+
+
+@composite(names=("linalg.tensorsolve",), samples=calls(call(tensor(4, 2, 2), tensor(4))))
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """X with tensordot(A, X, X.ndim) = B."""
+    if dims is not None:
+        rank = len(A.shape)
+        moved = [canonical_dim("linalg.tensorsolve", d, rank) for d in dims]
+        A = ops.permute(A, tuple([d for d in range(rank) if d not in moved] + moved))
+    shape = tuple(A.shape[len(B.shape) :])
+    flat = ops.reshape(B, (-1,))
+    return ops.reshape(ops.linalg_solve(ops.reshape(A, (flat.shape[0], -1)), flat), shape)

@@ -267,3 +267,9 @@ def entr(input: Tensor) -> Tensor:
     value = ops.neg(ops.mul(input, ops.log(ops.where(positive, input, 1.0))))
     rest = ops.where(ops.eq(input, 0), ops.mul(input, 0.0), -math.inf)
     return ops.where(ops.logical_or(positive, ops.isnan(input)), value, rest)
+
+
+@composite(names=("Tensor.polygamma",), id="polygamma.method", samples=calls(call(tensor(3, low=0.5, high=5), 2)))
+def polygamma_method(input: Tensor, n: int) -> Tensor:
+    """The ``n``-th derivative of digamma, elementwise."""
+    return ops.polygamma(n, input)
