@@ -71,6 +71,7 @@ class NumpyFrontend:
         for name in _PYTHON:
             function = getattr(operator, name)
             self._ids[id(function)] = (function, f"operator.{name}")
+        self._ids[id(abs)] = (abs, "operator.abs")
         for name in dir(np.ndarray):
             method = getattr(np.ndarray, name)
             if not name.startswith("_") and callable(method) and name not in _REFUSED_METHODS:
@@ -197,7 +198,9 @@ class NumpyFrontend:
         where, _, name = id.rpartition(".")
         if where == "attribute":
             return operator.attrgetter(name)
-        owners = {"operator": operator, "ndarray": np.ndarray, "numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
+        if where == "ndarray":  # scalars have methods of their own with the same names
+            return lambda array, *args, **kwargs: getattr(array, name)(*args, **kwargs)
+        owners = {"operator": operator, "numpy": np, "numpy.linalg": np.linalg, "numpy.fft": np.fft}
         return getattr(owners[where], name)
 
 

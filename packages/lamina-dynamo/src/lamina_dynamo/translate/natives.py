@@ -24,6 +24,7 @@ from ..variables import (
     NativeMethodVariable,
     SequenceVariable,
     SetVariable,
+    TensorVariable,
     TupleVariable,
     UserObjectVariable,
     VariableTracker,
@@ -198,6 +199,8 @@ class Natives:
             if owner.native is not None:
                 return self._inherited_native(name, owner, args, kwargs)
             return self._opaque_native(raw, name, owner, args, kwargs)
+        if isinstance(owner, TensorVariable):
+            raise Unsupported(f"method {name!r} of an array, which is no operator of the front end")
         if home is object and name in ("__setattr__", "__getattribute__", "__delattr__", "__init__"):
             return self._object_native(name, owner, args, kwargs)
         return owner.method(self, name, args, kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .base import Lazy, NotConstant, ObjectKey, VariableTracker, realize
 from .classes import (
     BuiltinVariable,
-    ClassVariable,
+    ClassVariable, DisabledVariable,
     MethodDescriptorVariable,
     ModuleVariable,
     OpaqueVariable,
@@ -48,7 +48,7 @@ from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
 __all__ = [
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "BoundConstantMethod", "BoundMethodVariable", "BuiltinVariable",
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictVariable",
-    "DictViewVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator", "FunctionVariable",
+    "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator", "FunctionVariable",
     "GeneratorVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",

@@ -14,7 +14,7 @@ from .functions import BoundMethodVariable
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
 
 __all__ = [
-    "BuiltinVariable", "ClassVariable", "MethodDescriptorVariable", "ModuleVariable", "OpaqueVariable", "SuperVariable",
+    "BuiltinVariable", "ClassVariable", "DisabledVariable", "MethodDescriptorVariable", "ModuleVariable", "OpaqueVariable", "SuperVariable",
 ]  # fmt: skip
 
 
@@ -261,6 +261,38 @@ class MethodDescriptorVariable(BuiltinVariable):
         if not args:
             raise tx.error(TypeError, f"unbound method {self.value.__qualname__}() needs an argument")
         return tx.native_call(self.value, self.value.__name__, args[0], args[1:], kwargs)
+
+
+class DisabledVariable(VariableTracker):
+    """A function that the user excluded from capture."""
+
+    __slots__ = ("reason", "value")
+
+    def __init__(self, value: Any, reason: str, source: Any = None) -> None:
+        self.source = source
+        self.value = value
+        self.reason = reason
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def truth(self, tx: Any) -> bool:
+        return True
+
+    def key(self) -> Any:
+        return self.value
+
+    def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        raise Unsupported(f"call of {self!r}, which is excluded from capture ({self.reason})")
+
+    def getattr(self, tx: Any, name: str) -> VariableTracker:
+        return tx.wrap(getattr(self.value, name), self.source and Attr(self.source, name))
+
+    def reconstruct(self, cg: Any) -> None:
+        cg.load_object(self.value)
+
+    def __repr__(self) -> str:
+        return f"{getattr(self.value, '__qualname__', self.value)}"
 
 
 class OpaqueVariable(VariableTracker):
