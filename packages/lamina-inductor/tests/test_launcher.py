@@ -233,3 +233,12 @@ def test_integer_inputs_are_not_mistaken() -> None:
     artifact = compile_program(elementwise("add", int64, int64, 1, 4, (1,)))
     assert artifact(np.arange(4))[0].tolist() == [1, 2, 3, 4]
     assert artifact(np.arange(4, dtype=np.longlong))[0].tolist() == [1, 2, 3, 4]
+
+
+def test_results_with_gaps_in_their_strides_own_all_they_span() -> None:
+    artifact = compile_program(matrix_program(out_strides=(1000, 3)))
+    x = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    results = [artifact(x)[0] for _ in range(50)]
+    for result in results:
+        assert result.strides == (4000, 12) and result.base is not None and result.base.size == 5 * 1000 + 3 * 3 + 1
+        np.testing.assert_array_equal(result, x * 3)

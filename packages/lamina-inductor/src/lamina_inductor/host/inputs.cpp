@@ -120,7 +120,21 @@ PyObject *lm_new_array(int dtype, int ndim, const int64_t *sizes, const int64_t 
         steps[i] = strides[i] * item_size[dtype];
     }
     if (type_number[dtype] < 0) return PyErr_Format(PyExc_TypeError, "NumPy has no type for dtype code %d", dtype);
-    return PyArray_New(&PyArray_Type, ndim, dims, type_number[dtype], contiguous ? nullptr : steps, nullptr, 0, 0, nullptr);
+    int64_t extent = 1, count = 1;
+    for (int i = 0; i < ndim; ++i) {
+        extent += (sizes[i] - 1) * strides[i];
+        count *= sizes[i];
+    }
+    if (contiguous || count == 0 || extent == count)
+        return PyArray_New(&PyArray_Type, ndim, dims, type_number[dtype], contiguous || count == 0 ? nullptr : steps, nullptr, 0, 0, nullptr);
+    // Strides with gaps (or overlaps): NumPy would allocate as many elements as there are, not as far as they reach.
+    npy_intp length = extent;
+    PyObject *flat = PyArray_SimpleNew(1, &length, type_number[dtype]);
+    if (!flat) return nullptr;
+    PyObject *view = PyArray_New(&PyArray_Type, ndim, dims, type_number[dtype], steps, lm_array_data(flat), 0, NPY_ARRAY_WRITEABLE, nullptr);
+    if (view && PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(view), Py_NewRef(flat)) < 0) Py_CLEAR(view);
+    Py_DECREF(flat);
+    return view;
 }
 
 void *lm_array_data(PyObject *array) { return PyArray_DATA(reinterpret_cast<PyArrayObject *>(array)); }

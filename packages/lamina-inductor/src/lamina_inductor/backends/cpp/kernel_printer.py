@@ -34,6 +34,7 @@ from ...ir.kernel import (
 from .elementwise import convert, expression
 from .literals import literal, memory_type, value_type
 from .random_blocks import FillRandom
+from .transposes import TransposeTile
 
 __all__ = ["phase_names", "print_kernel", "symbol_name"]
 
@@ -311,6 +312,8 @@ class _PhasePrinter:
             self.write(f"alignas(64) {memory_type(stmt.dtype)} {_name(stmt.name)}[{stmt.size}];")  # type: ignore[union-attr]
         elif kind is FillRandom:
             self.fill_random(stmt)  # type: ignore[arg-type]
+        elif kind is TransposeTile:
+            self.transpose(stmt)  # type: ignore[arg-type]
         elif kind is BindIndex:
             self.bind(stmt)  # type: ignore[arg-type]
         elif kind is If:
@@ -392,6 +395,11 @@ class _PhasePrinter:
         place = f"{self.index(stmt.first)}, {self.index(stmt.count)}"
         self.write(f"lm_philox_fill({_name(stmt.target)}, {seed}, {offset}, {place});")
 
+    def transpose(self, stmt: TransposeTile) -> None:
+        places = [f"{_name(n)} + {self.index(i)}" for n, i in ((stmt.target, stmt.start), (stmt.buffer, stmt.first))]
+        sizes = [self.index(i) for i in (stmt.pitch, stmt.stride, stmt.rows, stmt.columns)]
+        self.write(f"lm_transpose({places[0]}, {sizes[0]}, {places[1]}, {', '.join(sizes[1:])});")
+
     # -- operands --------------------------------------------------------------------------------------------------
 
     def dtype_of(self, operand: Operand, otherwise: DType) -> DType:
@@ -459,7 +467,7 @@ def _mentioned(loop: Loop) -> frozenset[str]:
 
 
 def _expressions(stmt: Stmt) -> Iterator[Expr]:
-    for field in ("extent", "index", "expr", "size", "grain", "first", "count"):
+    for field in ("extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns"):
         value = getattr(stmt, field, None)
         if isinstance(value, Expr):
             yield value

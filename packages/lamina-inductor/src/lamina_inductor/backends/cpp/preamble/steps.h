@@ -1,5 +1,41 @@
 // Steps that are not kernels; products and convolutions are the host's (host.h).
 
+///@ transpose
+// to[b * pitch + a] = from[a * stride + b] for a < rows, b < columns. Four-byte elements go through registers, 8 x 8 at a time.
+template <typename T> LM_NOINLINE void lm_transpose(T *__restrict to, i64 pitch, const T *__restrict from, i64 stride, i64 rows, i64 columns) {
+    i64 whole_rows = 0, whole_columns = 0;
+#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX2__)
+    typedef int v8 __attribute__((vector_size(32)));
+    typedef int v8m __attribute__((vector_size(32), aligned(4), may_alias));
+    if (sizeof(T) == 4) {
+        whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;
+        for (i64 a = 0; a < whole_rows; a += 8) for (i64 b = 0; b < whole_columns; b += 8) {
+            v8 r[8], t[8], u[8];
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; ++i) r[i] = *(const v8m *)(from + (a + i) * stride + b);
+#pragma GCC unroll 4
+            for (int i = 0; i < 8; i += 2) {
+                t[i] = __builtin_shuffle(r[i], r[i + 1], (v8){0, 8, 1, 9, 4, 12, 5, 13});
+                t[i + 1] = __builtin_shuffle(r[i], r[i + 1], (v8){2, 10, 3, 11, 6, 14, 7, 15});
+            }
+#pragma GCC unroll 2
+            for (int i = 0; i < 8; i += 4) {
+                u[i] = __builtin_shuffle(t[i], t[i + 2], (v8){0, 1, 8, 9, 4, 5, 12, 13});
+                u[i + 1] = __builtin_shuffle(t[i], t[i + 2], (v8){2, 3, 10, 11, 6, 7, 14, 15});
+                u[i + 2] = __builtin_shuffle(t[i + 1], t[i + 3], (v8){0, 1, 8, 9, 4, 5, 12, 13});
+                u[i + 3] = __builtin_shuffle(t[i + 1], t[i + 3], (v8){2, 3, 10, 11, 6, 7, 14, 15});
+            }
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; ++i) {
+                *(v8m *)(to + (b + i) * pitch + a) = __builtin_shuffle(u[i], u[i + 4], (v8){0, 1, 2, 3, 8, 9, 10, 11});
+                *(v8m *)(to + (b + i + 4) * pitch + a) = __builtin_shuffle(u[i], u[i + 4], (v8){4, 5, 6, 7, 12, 13, 14, 15});
+            }
+        }
+    }
+#endif
+    for (i64 a = 0; a < rows; ++a) for (i64 b = a < whole_rows ? whole_columns : 0; b < columns; ++b) to[b * pitch + a] = from[a * stride + b];
+}
+
 ///@ copy
 template <typename T, int R> LM_NOINLINE void lm_copy(const T *from, T *to, const i64 *shape, const i64 *sf, const i64 *st) {
     i64 at[R] = {}, inner = shape[R - 1];
