@@ -1,0 +1,1 @@
+"""Code generators, one package each, independent of each other."""
