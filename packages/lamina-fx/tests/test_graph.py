@@ -12,7 +12,7 @@ import time
 import pytest
 from graph_samples import SAMPLES, everything, random_graphs
 from hypothesis import HealthCheck, given, settings
-from operators import resolver
+from sample_operators import resolver
 
 import lamina_fx as fx
 from lamina_fx.structure import difference

@@ -9,7 +9,7 @@ import pytest
 from graph_samples import everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operators import resolver
+from sample_operators import resolver
 
 import lamina_fx as fx
 from lamina_fx import passes

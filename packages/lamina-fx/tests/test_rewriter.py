@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from operators import resolver
+from sample_operators import resolver
 
 import lamina_fx as fx
 from lamina_fx.rewriter import find_matches

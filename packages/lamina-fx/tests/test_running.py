@@ -11,7 +11,7 @@ import traceback
 import numpy as np
 import pytest
 from graph_samples import everything
-from operators import TABLE, Methods, resolver
+from sample_operators import TABLE, Methods, resolver
 
 import lamina_fx as fx
 from lamina_fx.codegen import python_code

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from .dtype import DType
 from .graph import Graph
-from .interpreter import Resolver, _last_uses
+from .interpreter import Resolver, last_uses
 from .node import Node
 from .spec import ScalarSpec, Spec, TensorSpec
 from .symbolic import Expr, Symbol, SymInt, to_python
@@ -98,7 +98,7 @@ class _Writer:
     def __init__(self, graph: Graph, free: bool) -> None:
         self.graph = graph
         self.constants: dict[str, Any] = {}
-        self.dead = _last_uses(graph) if free else {}
+        self.dead = last_uses(graph) if free else {}
         self.names: dict[Node, str] = {}
         taken = set(_RESERVED)
         for node in graph.nodes:

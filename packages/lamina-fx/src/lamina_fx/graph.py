@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -141,7 +141,7 @@ class Graph:
         """
         if node.users:
             raise RuntimeError(f"cannot erase {node.name}: used by {', '.join(u.name for u in node.users)}")
-        node._set_arguments((), {})
+        node.set_arguments((), {})
         node._prev._next, node._next._prev = node._next, node._prev
         if self._insert_before is node:
             self._insert_before = node._next
@@ -150,7 +150,7 @@ class Graph:
         node.op = "erased"
 
     @contextmanager
-    def inserting_before(self, node: Node) -> Iterator[None]:
+    def inserting_before(self, node: Node) -> Generator[None, None, None]:
         """New nodes go in front of ``node`` while the block runs."""
         saved, self._insert_before = self._insert_before, node
         try:
@@ -159,7 +159,7 @@ class Graph:
             self._insert_before = saved
 
     @contextmanager
-    def inserting_after(self, node: Node) -> Iterator[None]:
+    def inserting_after(self, node: Node) -> Generator[None, None, None]:
         """New nodes go behind ``node``, in the order they are made, while the block runs."""
         with self.inserting_before(node._next):
             yield

@@ -72,7 +72,7 @@ class Interpreter:
         self._check_inputs(inputs)
         self.inputs = iter(inputs)
         self.env = dict(initial) if initial else {}
-        last_use = _last_uses(self.graph)
+        last_use = last_uses(self.graph)
         for node in self.graph.nodes:
             if node in self.env:
                 continue
@@ -203,7 +203,8 @@ def describe(node: Node) -> str:
     return f"%{node.name} = {node.target}({args}){where}"
 
 
-def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
+def last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """For each node, the nodes whose values nothing needs after it."""
     seen: set[Node] = set()
     last: dict[Node, list[Node]] = {}
     for node in reversed(graph.nodes):

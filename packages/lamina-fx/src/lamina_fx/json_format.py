@@ -26,7 +26,7 @@ from .node import KINDS, Node
 from .spec import ScalarSpec, Spec, TensorSpec
 from .symbolic import BooleanExpr, Expr, ShapeEnv, Symbol, SymBool, SymInt, parse_expr
 from .text.constant import ArrayConstant, array_constant
-from .text.printer import UnprintableError, _plain, collect_symbols
+from .text.printer import UnprintableError, is_plain, collect_symbols
 
 __all__ = ["SCHEMA", "VERSION", "GraphFormatError", "from_json", "from_object", "to_json", "to_object"]
 
@@ -192,7 +192,7 @@ def _node(node: Node) -> dict[str, Any]:
     source = meta.pop("source", None)
     if source is not None:
         entry["source"] = list(source)
-    rest = {k: _encode(v) for k, v in meta.items() if _plain(v)}
+    rest = {k: _encode(v) for k, v in meta.items() if is_plain(v)}
     if rest:
         entry["meta"] = rest
     return entry

@@ -103,7 +103,7 @@ class Node:
         self._kwargs: dict[str, Argument] = {}
         self._prev: Node = self
         self._next: Node = self
-        self._set_arguments(args, kwargs)
+        self.set_arguments(args, kwargs)
 
     @property
     def args(self) -> tuple[Argument, ...]:
@@ -112,7 +112,7 @@ class Node:
 
     @args.setter
     def args(self, args: tuple[Argument, ...]) -> None:
-        self._set_arguments(args, self._kwargs)
+        self.set_arguments(args, self._kwargs)
 
     @property
     def kwargs(self) -> dict[str, Argument]:
@@ -121,7 +121,7 @@ class Node:
 
     @kwargs.setter
     def kwargs(self, kwargs: dict[str, Argument]) -> None:
-        self._set_arguments(self._args, kwargs)
+        self.set_arguments(self._args, kwargs)
 
     @property
     def next(self) -> Node:
@@ -154,9 +154,10 @@ class Node:
         def swap(node: Node) -> Node:
             return new if node is old else node
 
-        self._set_arguments(map_arguments(self._args, swap), map_arguments(self._kwargs, swap))
+        self.set_arguments(map_arguments(self._args, swap), map_arguments(self._kwargs, swap))
 
-    def _set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+    def set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
+        """Replace all arguments at once."""
         for node in iter_nodes((self._args, self._kwargs)):
             node.users.pop(self, None)
         self._args = args

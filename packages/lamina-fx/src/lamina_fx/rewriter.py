@@ -29,7 +29,7 @@ from .builder import GraphBuilder, OperatorLike
 from .graph import Graph
 from .node import Node, iter_nodes, map_arguments
 from .pytree import tree_leaves
-from .structure import _same_leaf
+from .structure import same_constant
 from .tracer import Tracer
 
 __all__ = ["Match", "find_matches", "replace_pattern"]
@@ -169,7 +169,7 @@ class _Matcher:
                 yield from self.sequence(pattern, value, state)
             return
         if pattern in state:
-            if state[pattern] is value or (type(value) is not Node and _same_leaf(state[pattern], value)):
+            if state[pattern] is value or (type(value) is not Node and same_constant(state[pattern], value)):
                 yield state
             return
         condition = self.where.get(pattern.name)
@@ -208,7 +208,7 @@ class _Matcher:
 def _equal(pattern: Any, value: Any, matcher: _Matcher, state: dict[Node, Any]) -> bool:
     if isinstance(pattern, (tuple, list, dict, slice)) or type(value) is Node:
         return isinstance(pattern, (dict, slice)) and pattern == value
-    return _same_leaf(pattern, value) or (
+    return same_constant(pattern, value) or (
         type(pattern) in (int, float) and type(value) in (int, float) and pattern == value
     )
 
@@ -231,11 +231,11 @@ def _replace(match: Match, replacement: Graph, resolver: Any) -> bool:
     node = point
     while node.op != "root" and outside:
         outside.discard(node)
-        node = node._next
+        node = node.next
     if outside:
         return False
     values: dict[Node, Any] = dict(zip(replacement.placeholders, match.inputs, strict=True))
-    with graph.inserting_before(point._next):
+    with graph.inserting_before(point.next):
         for node in replacement.nodes:
             if node.op not in ("placeholder", "output"):
                 values[node] = _copy(node, values, point, graph, resolver)
@@ -273,7 +273,7 @@ def _use(old: Node, new: Any, inside: set[Node]) -> None:
         new.spec = old.spec
     for user in [u for u in old.users if u not in inside]:
         args, kwargs = map_arguments((user.args, user.kwargs), lambda n: new if n is old else n)
-        user._set_arguments(args, kwargs)
+        user.set_arguments(args, kwargs)
 
 
 def _as_graph(form: Graph | Callable[..., Any], resolver: Any) -> Graph:

@@ -75,10 +75,11 @@ def _same(a: Any, b: Any, counterpart: dict[Node, Node], names: bool) -> bool:
         return isinstance(b, slice) and all(_same(x, y, counterpart, names) for x, y in parts)
     if isinstance(a, Graph):
         return isinstance(b, Graph) and graphs_equal(a, b, names=names)
-    return _same_leaf(a, b)
+    return same_constant(a, b)
 
 
-def _same_leaf(a: Any, b: Any) -> bool:
+def same_constant(a: Any, b: Any) -> bool:
+    """Are two arguments that are no containers the same: same type and value, nan equal to nan, 0.0 not to -0.0?"""
     if isinstance(a, (SymInt, SymBool)):
         return isinstance(b, (SymInt, SymBool)) and a.expr is b.expr
     if a is b:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,9 +120,9 @@ class Tracer:
         return self.builder.results(node, spec)
 
     @contextmanager
-    def _intercepting_modules(self, root: Any) -> Iterator[None]:
-        base = None if root is None else _module_base(type(root))
-        owner = None if base is None else next((c for c in base.__mro__ if "__call__" in vars(c)), None)
+    def _intercepting_modules(self, root: Any) -> Generator[None, None, None]:
+        base = _module_base(type(root))
+        owner = None if root is None or base is None else next((c for c in base.__mro__ if "__call__" in vars(c)), None)
         if owner is None:
             yield
             return

@@ -92,9 +92,10 @@ def _own_problems(node: Node, graph: Graph, names: set[str]) -> Iterator[str]:
     if node.name in names:
         yield "a second node of this name"
     names.add(node.name)
-    if not isinstance(node.target, str):
-        yield f"its target must be a string, not {type(node.target).__name__}"
-    if node._next._prev is not node or node._prev._next is not node:
+    target: object = node.target  # whatever the annotation promises
+    if not isinstance(target, str):
+        yield f"its target must be a string, not {type(target).__name__}"
+    if node.next.prev is not node or node.prev.next is not node:
         yield "the links to its neighbours are broken"
     if node.op == "output" and (len(node.args) != 1 or node.kwargs or node.users):
         yield "an output has one argument and no users"

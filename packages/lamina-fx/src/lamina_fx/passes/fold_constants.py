@@ -97,7 +97,7 @@ def _put(graph: Graph, node: Node, value: Any) -> None:
     if type(value) in (int, float, bool, complex):
         for user in list(node.users):
             args, kwargs = map_arguments((user.args, user.kwargs), lambda n: value if n is node else n)
-            user._set_arguments(args, kwargs)
+            user.set_arguments(args, kwargs)
         return
     name = f"folded_{node.name}"
     while name in graph.attributes:

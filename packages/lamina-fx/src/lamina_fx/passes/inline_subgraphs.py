@@ -57,4 +57,4 @@ def _inline(graph: Graph, call: Node, body: Graph) -> None:
 def _replace(node: Node, value: Any) -> None:
     for user in list(node.users):
         args, kwargs = map_arguments((user.args, user.kwargs), lambda n: value if n is node else n)
-        user._set_arguments(args, kwargs)
+        user.set_arguments(args, kwargs)

@@ -180,7 +180,7 @@ def as_expr(value: ExprLike) -> Expr:
         return value
     if value is True or value is False:
         return TRUE if value else FALSE
-    if isinstance(value, int):
+    if isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be untyped)
         return Integer(value)
     raise TypeError(f"expected an expression or an int, got {type(value).__name__}: {value!r}")
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .expr import BooleanExpr, Expr, ExprLike, as_expr
@@ -29,9 +30,8 @@ class _Operation(Expr):
         """The canonical expression, perhaps of another class."""
         return cls._simplified(*[as_expr(a) for a in args])
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        raise NotImplementedError
+    _simplified: ClassVar[Callable[..., Expr]]
+    """The rule that makes the canonical expression."""
 
     @classmethod
     def make(cls, *args: Expr) -> Any:
@@ -62,9 +62,7 @@ class Product(_Operation):
     __slots__ = ()
     rank = 1
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.product(args)
+    _simplified = staticmethod(lambda *args: simplify.product(args))
 
 
 class FloorDiv(_Operation):
@@ -73,9 +71,7 @@ class FloorDiv(_Operation):
     __slots__ = ()
     rank = 2
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return division.floor_div(a, b)
+    _simplified = staticmethod(lambda a, b: division.floor_div(a, b))
 
 
 class Mod(_Operation):
@@ -84,9 +80,7 @@ class Mod(_Operation):
     __slots__ = ()
     rank = 3
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return division.mod(a, b)
+    _simplified = staticmethod(lambda a, b: division.mod(a, b))
 
 
 class Min(_Operation):
@@ -95,9 +89,7 @@ class Min(_Operation):
     __slots__ = ()
     rank = 6
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.minimum(args)
+    _simplified = staticmethod(lambda *args: simplify.minimum(args))
 
 
 class Max(_Operation):
@@ -106,9 +98,7 @@ class Max(_Operation):
     __slots__ = ()
     rank = 7
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return simplify.maximum(args)
+    _simplified = staticmethod(lambda *args: simplify.maximum(args))
 
 
 class Comparison(_Operation, BooleanExpr):
@@ -124,9 +114,7 @@ class Eq(Comparison):
     __slots__ = ()
     rank, symbol = 11, "=="
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.equal(a, b)
+    _simplified = staticmethod(lambda a, b: boolean.equal(a, b))
 
 
 class Ne(Comparison):
@@ -135,9 +123,7 @@ class Ne(Comparison):
     __slots__ = ()
     rank, symbol = 12, "!="
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.negation(boolean.equal(a, b))
+    _simplified = staticmethod(lambda a, b: boolean.negation(boolean.equal(a, b)))
 
 
 class Lt(Comparison):
@@ -146,9 +132,7 @@ class Lt(Comparison):
     __slots__ = ()
     rank, symbol = 13, "<"
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.less(a, b)
+    _simplified = staticmethod(lambda a, b: boolean.less(a, b))
 
 
 class Le(Comparison):
@@ -157,9 +141,7 @@ class Le(Comparison):
     __slots__ = ()
     rank, symbol = 14, "<="
 
-    @staticmethod
-    def _simplified(a: Expr, b: Expr) -> Expr:
-        return boolean.less_equal(a, b)
+    _simplified = staticmethod(lambda a, b: boolean.less_equal(a, b))
 
 
 class And(_Operation, BooleanExpr):
@@ -168,9 +150,7 @@ class And(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 15
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return boolean.conjunction(args)
+    _simplified = staticmethod(lambda *args: boolean.conjunction(args))
 
 
 class Or(_Operation, BooleanExpr):
@@ -179,9 +159,7 @@ class Or(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 16
 
-    @staticmethod
-    def _simplified(*args: Expr) -> Expr:
-        return boolean.disjunction(args)
+    _simplified = staticmethod(lambda *args: boolean.disjunction(args))
 
 
 class Not:

@@ -15,7 +15,7 @@ from ..node import Node
 from ..spec import ScalarSpec, Spec, TensorSpec, contiguous_strides, same_sizes
 from .constant import array_constant
 
-__all__ = ["UnprintableError", "format_spec", "format_symbol", "format_value", "print_graph"]
+__all__ = ["UnprintableError", "format_spec", "format_symbol", "format_value", "is_plain", "print_graph"]
 
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*\Z")
 REGION = re.compile(r"[A-Za-z_][\w.]*(?::[\w.]+)*\Z")
@@ -119,7 +119,7 @@ class _Printer:
         if source is not None:
             file, line, function = source
             text = f" at {json.dumps(file)}:{line} {_word(function)}"
-        rest = {k: v for k, v in meta.items() if k != "source" and _plain(v)}
+        rest = {k: v for k, v in meta.items() if k != "source" and is_plain(v)}
         return f"{text} meta {self.value(rest)}" if rest else text
 
     # -- values ----------------------------------------------------------------------------------------
@@ -298,12 +298,13 @@ def _word(text: str) -> str:
     return text if DOTTED.match(text) and text not in RESERVED else json.dumps(text)
 
 
-_PLAIN = (int, float, str, bool, type(None))
+_PLAIN: tuple[type, ...] = (int, float, str, bool, type(None))
 
 
-def _plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """True for what the text form keeps of meta data: numbers, strings and containers of them."""
     if isinstance(value, (tuple, list)):
-        return type(value) in (tuple, list) and all(_plain(v) for v in value)
+        return type(value) in (tuple, list) and all(is_plain(v) for v in value)
     if type(value) is dict:
-        return all(_plain(k) and _plain(v) for k, v in value.items())
+        return all(is_plain(k) and is_plain(v) for k, v in value.items())
     return type(value) in _PLAIN
