@@ -69,7 +69,7 @@ NUMPY_ERRORS = [
     (lambda: lt.from_numpy(np.ones(3)[::-1]), ValueError, "negative"),
     (lambda: lt.from_numpy(np.array(["a"])), TypeError, "can't convert np.ndarray of type"),
     (lambda: lt.from_numpy(np.ones(2, ">f4")), ValueError, "byte order"),
-    (lambda: lt.tensor([[1], [2, 3]]), ValueError, ""),
+    (lambda: lt.tensor([[1], [2, 3]]), ValueError, "inhomogeneous"),
     (lambda: lt.tensor(["a"]), TypeError, "invalid data type 'str'"),
     (lambda: lt.tensor([300], dtype=lt.uint8), RuntimeError, "does not fit"),
 ]

@@ -164,13 +164,14 @@ def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, An
         out = _run_body(op, args, kwargs)
     finally:
         set_grad_enabled(before)
-    if grad:
-        if isinstance(out, TensorBase) and any(out is t for t in _tensors_of(args)):
-            out = alias(out, type(out), False)  # the body gave its argument back: that one keeps its own history
-        parent = args[0] if args else None
+    if grad and isinstance(out, TensorBase) and any(out is t for t in _tensors_of(args)):
+        out = alias(out, type(out), False)  # the body gave its argument back: that one keeps its own history
+    parent = args[0] if args else None
+    if before and op.alias is not False and isinstance(parent, TensorBase):  # recording was off only for the body
         for view in (out,) if isinstance(out, TensorBase) else out:
-            if view._base is not None and isinstance(parent, TensorBase):  # recording was off only for the body
+            if view._base is not None:
                 view._no_grad_view = parent._base is not None and parent._no_grad_view
+    if grad:
         record(op, args, kwargs, out)
     return out
 

@@ -14,9 +14,9 @@ from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
 
 from ._C import TensorBase, alias, bump, is_grad_enabled, scan, write_ufunc
-from .autograd.inplace import check_inplace, rebase_history
+from .autograd.inplace import check_inplace, note_copy, rebase_history
 from .autograd.node import edge_of
-from .dispatch import dispatch
+from .dispatch import dispatch, slow_resolved
 from .dtype_names import scalar_type_name
 from .kernels import UFUNCS, dtype_mask
 from .plan import plan_of
@@ -47,7 +47,7 @@ def call_inplace(op: Operator, target: Any, args: tuple[Any, ...], kwargs: dict[
     if target._inference:
         _check_inference()
     recording = is_grad_enabled() and scan(target, args, kwargs) & _GRAD
-    source = _snapshot(op, target) if recording else target
+    source = _snapshot(op, target, scan(args, kwargs) & _GRAD) if recording else target
     if MODES.stack:
         value = op(source, *args, **kwargs)
     else:
@@ -69,7 +69,7 @@ def plain_ufunc(op: Operator) -> tuple[Any, int] | None:
     return _IN_PLACE_UFUNCS.get(op.id)
 
 
-def _snapshot(op: Operator, target: Any) -> Any:
+def _snapshot(op: Operator, target: Any, needed: bool) -> Any:
     """The target as it is before the write: with its history, and a copy of the elements if the rule saves them."""
     plan = plan_of(op)
     if target._array is None:
@@ -78,7 +78,7 @@ def _snapshot(op: Operator, target: Any) -> Any:
             snapshot = alias(target, type(target), True)
         else:
             snapshot = storage.tracer.copy(target)
-    elif plan.differentiable and not plan.saved[0]:
+    elif plan.differentiable and (not plan.saved[0] or (plan.crossed and not needed)):
         snapshot = alias(target, type(target), True)
     else:
         from .autograd.grad_mode import no_grad
@@ -92,10 +92,14 @@ def _snapshot(op: Operator, target: Any) -> Any:
     return snapshot
 
 
-def assign(target: Any, value: Any) -> Any:
-    """Write ``value`` (a result computed for ``target``, with its history) into ``target``."""
+def assign(target: Any, value: Any, overlap: bool = False) -> Any:
+    """Write ``value`` (a result computed for ``target``, with its history) into ``target``.
+
+    ``overlap``: the elements of ``target`` may share memory (one number is written to all).
+    """
     check_result(target, value)
-    check_overlap(target)
+    if not overlap:
+        check_overlap(target)
     if value.dtype is not target.dtype:
         value = operator("convert_element_type")(value, target.dtype)
     if value._sizes != target._sizes:
@@ -175,17 +179,17 @@ def add_into(target: Any, value: Any) -> None:
 def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
     """``target.copy_(source)``: broadcasts and converts; returns ``target``."""
     del non_blocking
-    if not isinstance(source, TensorBase):
-        from .creation import as_tensor
-
-        source = as_tensor(source, dtype=target.dtype)
+    number = not isinstance(source, TensorBase)
+    if number:
+        source = _number(target, source)
     check_inplace(target)
     if target._inference:
         _check_inference()
     recording = is_grad_enabled() and (source._requires_grad or target._requires_grad)
     if not recording and target._array is not None and source._array is not None:
         _check_copy_shape(target, source)
-        check_overlap(target)
+        if not number:
+            check_overlap(target)
         array, value = target._array, source._array
         if value.dtype.kind == "c" and array.dtype.kind != "c":
             value = value.real
@@ -197,7 +201,19 @@ def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
     value = source
     if value.dtype is not target.dtype:
         value = operator("convert_element_type")(value, target.dtype)
-    return assign(target, value)
+    before = edge_of(target) if recording and target._requires_grad else None
+    assign(target, value, overlap=number)
+    if before is not None and value._requires_grad:
+        note_copy(target, before)
+    return target
+
+
+def _number(target: Any, value: Any) -> Any:
+    from .creation import as_tensor
+
+    if target._array is None and isinstance(value, (bool, int, float, complex)):
+        return slow_resolved(operator("full"), ((), value), {"dtype": target.dtype})
+    return as_tensor(value, dtype=target.dtype)
 
 
 def _check_copy_shape(target: Any, source: Any) -> None:

@@ -20,12 +20,13 @@ class Plan:
         rule_arguments: for each parameter of the rule ``"ct"``, ``"out"``, ``"needs"``, the index of an input, or
             ``~index`` for the spec of an input.
         spec_wanted: for each parameter whether the rule asks for its spec.
+        crossed: the gradient of each of two operands needs the other one only.
         runs_body: the operator is a composite that is computed by running its body on tensors.
     """
 
     __slots__ = (
-        "binders", "defaults", "differentiable", "kinds", "name", "op", "outputs", "rule_arguments", "runs_body",
-        "saved", "saves_out", "spec_wanted",
+        "binders", "crossed", "defaults", "differentiable", "kinds", "name", "op", "outputs", "rule_arguments",
+        "runs_body", "saved", "saves_out", "spec_wanted",
     )  # fmt: skip
 
     def __init__(self, op: Operator) -> None:
@@ -36,6 +37,7 @@ class Plan:
         self.defaults = tuple(p.default for p in parameters)
         self.saved = tuple(k == 0 or p.name in op.vjp_saves for k, p in zip(self.kinds, parameters))
         self.rule_arguments = tuple(_rule_argument(op, name, index) for name in op.vjp_saves)
+        self.crossed = op.id == "mul"
         self.spec_wanted = tuple(f"{p.name}_spec" in op.vjp_saves for p in parameters)
         self.saves_out = "out" in op.vjp_saves
         self.differentiable = op.vjp_rule is not None

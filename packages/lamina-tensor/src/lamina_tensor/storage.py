@@ -30,13 +30,15 @@ class FakeStorage(StorageBase):
 class TracedStorage(StorageBase):
     """Memory whose present value is that of ``node`` in the graph of ``tracer``.
 
+    ``spec`` is that of the tensor that the storage was made for; a later value may lie otherwise in memory.
     ``generation`` counts writes; a view whose cached node is of an older generation derives its value again.
     """
 
-    __slots__ = ("generation", "node", "tracer")
+    __slots__ = ("generation", "node", "spec", "tracer")
 
     tracer: Tracer
     node: Node
+    spec: TensorSpec
     generation: int
 
 

@@ -119,8 +119,11 @@ class Tracer:
         named: dict[str, Any],
     ) -> Any:
         """Write a call whose result has ``spec``; returns traced tensors."""
-        node = self._node(op, args, kwargs, spec)
         parent = args[0] if args else None
+        if op.id == "as_strided":
+            node = self._node(op, (self._as_in_memory(parent), *args[1:]), kwargs, spec)
+        else:
+            node = self._node(op, args, kwargs, spec)
         traced = isinstance(parent, TensorBase) and type(parent.storage) is TracedStorage
         if op.alias is not False and traced and op.views(specs, named):
             views = alias_without_data(op, parent, args[1:], kwargs, spec)
@@ -145,7 +148,7 @@ class Tracer:
         node = self.value(value)
         steps = tensor._chain
         if steps:
-            root = self._fresh(storage.node, storage.node.spec)
+            root = self._root(storage, steps)
             before = set_grad_enabled(False)
             try:
                 node = self.value(scatter(root, steps, value))
@@ -157,15 +160,50 @@ class Tracer:
     def _derive(self, storage: TracedStorage, steps: Sequence[ViewStep]) -> Node:
         before = set_grad_enabled(False)
         try:
-            view = replay(self._fresh(storage.node, storage.node.spec), steps)
+            view = replay(self._root(storage, steps), steps)
         finally:
             set_grad_enabled(before)
         return view._cache[1] if view._cache is not None else view.storage.node
+
+    def _root(self, storage: TracedStorage, steps: Sequence[ViewStep]) -> Any:
+        """A tensor with the present value of the whole storage, from which these steps can be taken."""
+        node = storage.node
+        if any(step[0].id == "as_strided" for step in steps):
+            node = self._laid_out(node, storage.spec)
+        return self._fresh(node, node.spec)
+
+    def _as_in_memory(self, tensor: Any) -> Any:
+        """The tensor with its elements where its own strides say, whatever the present value's are."""
+        storage = tensor.storage
+        if type(storage) is not TracedStorage:
+            return tensor
+        node = self._laid_out(storage.node, storage.spec)
+        if node is storage.node:
+            return tensor
+        before = set_grad_enabled(False)
+        try:
+            return replay(self._fresh(node, storage.spec), tensor._chain or ())
+        finally:
+            set_grad_enabled(before)
+
+    def _laid_out(self, node: Node, spec: TensorSpec) -> Node:
+        """The node's value with its elements in memory as ``spec`` says: ``as_strided`` depends on that."""
+        if node.spec.strides == spec.strides:  # type: ignore[union-attr]
+            return node
+        order = tuple(sorted(range(spec.ndim), key=lambda d: -spec.strides[d]))
+        before = set_grad_enabled(False)
+        try:
+            turned = operator("permute")(self._fresh(node, node.spec), order)
+            dense = operator("clone")(turned, memory_format="contiguous_format")
+            return self.value(operator("permute")(dense, tuple(order.index(d) for d in range(len(order)))))
+        finally:
+            set_grad_enabled(before)
 
     def _fresh(self, node: Node, spec: Any) -> Any:
         storage = TracedStorage()
         storage.tracer = self
         storage.node = node
+        storage.spec = spec
         storage.generation = 0
         return tensor_without_data(storage, spec)
 

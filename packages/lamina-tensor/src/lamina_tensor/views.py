@@ -69,7 +69,8 @@ def _scatter_step(step: ViewStep, below: Any, value: Any) -> Any:
         raise NotImplementedError(
             f"{operator.id} does not say how a write to its result changes its input; clone() the view first"
         )
-    view = operator.function(below, *args, **kwargs)  # a composite: the steps that its body takes
+    given = operator.schema.gather((below, *args), operator.variadic) if operator.variadic else (below, *args)
+    view = operator.function(*given, **kwargs)  # a composite: the steps that its body takes
     if index is not None:
         view = view[index]
     inner = view._chain[len(below._chain or ()) :] if view._chain else ()

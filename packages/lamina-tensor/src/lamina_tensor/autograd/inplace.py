@@ -16,7 +16,7 @@ from .._C import is_grad_enabled, set_grad_enabled
 from ..views import ViewStep, autograd_steps, replay, scatter
 from .node import Node, edge_of
 
-__all__ = ["CopySlices", "check_inplace", "rebase_history", "refresh_view"]
+__all__ = ["CopySlices", "check_inplace", "note_copy", "rebase_history", "refresh_view"]
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -94,6 +94,27 @@ class _Overwritten(Node):
 
     def name(self) -> str:
         return "OverwriteBackward0"
+
+
+class _Copied(Node):
+    """History of a tensor that another was copied into. Edges: the tensor before, which gets zeros, and the other."""
+
+    __slots__ = ()
+
+    def apply(self, grads: list[Any]) -> Sequence[Any]:
+        shape, dtype = self.metas[0]
+        return operator("zeros")(shape, dtype=dtype), grads[0]
+
+    def name(self) -> str:
+        return "CopyBackwards"
+
+
+def note_copy(tensor: Any, before: Any) -> None:
+    """After a copy into ``tensor``, whose history was ``before``: that gets a gradient of zeros."""
+    if tensor._base is None or tensor._no_grad_view:
+        meta = (tensor._sizes, tensor.dtype)
+        tensor._grad_fn = _Copied((before, edge_of(tensor)), (meta, meta))
+        tensor._output_nr = 0
 
 
 def rebase_history(tensor: Any, node: Any, output_nr: int) -> None:

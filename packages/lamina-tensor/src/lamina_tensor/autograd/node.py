@@ -13,6 +13,7 @@ from typing import Any
 from .._C import TensorBase, alias, is_grad_enabled
 from ..plan import Plan
 from .reduce_gradient import reduce_gradient
+from .stale import StaleValue
 
 __all__ = ["Edge", "Node", "OperatorNode", "check_version", "edge_of"]
 
@@ -177,14 +178,20 @@ class OperatorNode(Node):
             return self.plan.defaults[index]
         version = self.versions[index]
         value = values[index]
-        if version is not None:
-            if type(version) is list:
-                for item, each in zip(value, version):
-                    if each is not None:
-                        check_version(self.name(), item, each, item._sizes)
-            else:
-                check_version(self.name(), value, version, value._sizes)
-        return value
+        if version is None:
+            return value
+        if type(version) is list:
+            return [v if each is None else self.checked(v, each) for v, each in zip(value, version)]
+        return self.checked(value, version)
+
+    def checked(self, value: Any, version: int) -> Any:
+        """A saved input; what stands for it when it was written since."""
+        if value._version == version:
+            return value
+        try:
+            check_version(self.name(), value, version, value._sizes)
+        except RuntimeError as error:
+            return StaleValue(value, error)
 
     def apply(self, grads: list[Any]) -> Sequence[Any]:
         """Call the rule; bring its results to the shapes and dtypes of the inputs."""

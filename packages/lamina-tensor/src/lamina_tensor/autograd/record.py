@@ -38,6 +38,10 @@ def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
     values: list[Any] = []
     versions: list[Any] = []
     saved = plan.saved
+    if plan.crossed and isinstance(args[0], TensorBase) and isinstance(args[1], TensorBase):
+        saved = (args[1]._requires_grad, args[0]._requires_grad)
+    elif plan.crossed:
+        saved = (False, False)
     if len(args) < len(plan.kinds):
         args = (*args, *plan.defaults[len(args) :])
     for index, (value, kind) in enumerate(zip(args, plan.kinds)):
