@@ -38,8 +38,10 @@ def _scores(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale: 
     return ops.add(scores, widen(attn_mask))
 
 
-def _finite(lse: Tensor) -> Tensor:
-    """0 where a row has no key at all, so that exp(score - lse) is 0 there and not NaN."""
+def _finite(lse: Tensor, attn_mask: Any) -> Tensor:
+    """0 where a mask leaves a row without any key, so that exp(score - lse) is 0 there and not NaN."""
+    if attn_mask is None:
+        return lse
     return ops.where(ops.eq(lse, _LOWEST), 0.0, lse)
 
 
@@ -92,19 +94,20 @@ def attention_with_lse(
 ) -> tuple[Tensor, Tensor]:
     """(attention (*, L, Ev), log-sum-exp of the scores (*, L, 1)); ``state`` is the random state for dropout."""
     scores = _scores(query, key, attn_mask, is_causal, scale)
-    largest = _finite(ops.amax(scores, -1, True))
+    largest = _finite(ops.amax(scores, -1, True), attn_mask)
     weights = ops.exp(ops.sub(scores, largest))
     total = ops.sum(weights, -1, True)
     if state is not None:
         weights = ops.mul(weights, _kept(state, weights.shape, dropout_p))
-    out = ops.div(ops.matmul(weights, widen(value)), ops.where(ops.eq(total, 0), 1.0, total))
+    divisor = total if attn_mask is None else ops.where(ops.eq(total, 0), 1.0, total)
+    out = ops.div(ops.matmul(weights, widen(value)), divisor)
     return narrow(out, query), ops.add(ops.log(total), largest)
 
 
 @attention_with_lse.vjp
 def _(ct, out, query, key, value, attn_mask, is_causal, scale, dropout_p, state, needs):
     given = widen(ct[0])
-    weights = ops.exp(ops.sub(_scores(query, key, attn_mask, is_causal, scale), _finite(out[1])))
+    weights = ops.exp(ops.sub(_scores(query, key, attn_mask, is_causal, scale), _finite(out[1], attn_mask)))
     inner = ops.matmul(given, ops.mT(widen(value)))
     dropped = weights
     if state is not None:

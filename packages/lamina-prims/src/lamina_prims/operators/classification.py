@@ -73,14 +73,15 @@ def nll_loss_total(
     """(loss, weight of all targets that count) of log probabilities; classes stand in dimension 1 (0 without batch)."""
     dim = 0 if len(input.shape) == 1 else 1
     counted = ops.ne(target, ignore_index)
-    safe = ops.where(counted, target, ops.mul(target, 0))
+    safe = ops.where(counted, target, 0)
     picked = ops.squeeze(ops.gather(widen(input), dim, ops.unsqueeze(safe, dim)), dim)
     share = ops.convert_element_type(counted, element_type(picked))
     if weight is not None:
         each = ops.reshape(ops.index_select(widen(weight), 0, ops.reshape(safe, (-1,))), tuple(target.shape))
         share = ops.mul(share, each)
+        picked = ops.mul(picked, each)
     total = ops.sum(share)
-    loss = ops.where(counted, ops.neg(ops.mul(picked, share)), 0.0)
+    loss = ops.where(counted, ops.neg(picked), 0.0)
     if reduction != "none":
         loss = ops.sum(loss)
     if reduction == "mean":
