@@ -64,10 +64,12 @@ copyreg.pickle(FastOp, _reduce)
 
 
 def _creates(name: str, overloads: tuple[Operator, ...]) -> bool:
-    return any(p.name == "dtype" for op in overloads for p in op.schema.parameters) and (
+    """Does the function make tensors from nothing. Read off the annotations: schemas cost import time."""
+    parameters = [{k: v for k, v in op.function.__annotations__.items() if k != "return"} for op in overloads]
+    return any("dtype" in p for p in parameters) and (
         name.endswith("_like")
         or name.startswith("Tensor.new_")
-        or not any(p.tensor for op in overloads for p in op.schema.parameters)
+        or not any("Tensor" in str(annotation) for p in parameters for annotation in p.values())
     )
 
 
