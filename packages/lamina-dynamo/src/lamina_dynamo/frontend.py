@@ -92,6 +92,10 @@ class Frontend(Protocol):
     def guards(self, value: Any, source: Source, fake: Any) -> list[Guard]:
         """What must hold of an array input; symbolic sizes of the fake are left open."""
 
+    def function_rule(self, function: object) -> tuple[str, str] | None:
+        """What is special about a Python function: ``("refuse", why)`` ends the graph at its call; ``("region", word)`` means
+        ``f(function, *args)`` with the nodes of ``function`` in a region ``word:n``; None: it is captured like any other."""
+
     def ambient(self) -> Sequence[Ambient]:
         """State that operators depend on, such as the grad mode; guarded as it is when the frame is entered."""
 

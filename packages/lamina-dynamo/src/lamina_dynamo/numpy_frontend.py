@@ -173,6 +173,10 @@ class NumpyFrontend:
             return 0, 0
         return np.lib.array_utils.byte_bounds(value) if hasattr(np.lib, "array_utils") else np.byte_bounds(value)
 
+    def function_rule(self, function: object) -> tuple[str, str] | None:
+        """Nothing special."""
+        return None
+
     def ambient(self) -> Sequence[Ambient]:
         """None that is modelled."""
         return ()

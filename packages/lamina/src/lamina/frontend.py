@@ -26,6 +26,8 @@ from lamina_prims import Operator
 from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, creation, fake_creation, fake_tensor, operator_of
+from lamina_tensor import autograd
+from lamina_tensor.utils import checkpoint
 from lamina_tensor.creator import creating_tensors
 from lamina_tensor.namespace import Namespace
 
@@ -71,6 +73,7 @@ class LaminaFrontend:
     def __init__(self) -> None:
         self._python: dict[Any, str] = {getattr(python_operators, n): n for n in _FUNCTIONAL}
         self._python[abs] = "abs"
+        self._python[autograd.grad] = "autograd.grad"
         self._python[python_operators.setitem] = "setitem"
         for name in _INPLACE:
             id_ = operator_of(getattr(Tensor, f"__{name}__", None))
@@ -255,6 +258,15 @@ class LaminaFrontend:
                 return function(*args, **kwargs)
 
         return run
+
+    def function_rule(self, function: Any) -> tuple[str, str] | None:
+        """Checkpoints become regions; the insides of autograd are not captured."""
+        if function is checkpoint.checkpoint:
+            return "region", "checkpoint"
+        module = getattr(function, "__module__", None) or ""
+        if module.startswith("lamina_tensor.autograd.") and not module.endswith(".grad_mode"):
+            return "refuse", f"{module.rpartition('.')[2]}.{function.__qualname__} of lamina's autograd"
+        return None
 
     # -- attributes ------------------------------------------------------------------------------------
 

@@ -70,6 +70,8 @@ class Calls:
         self.class_rules = dict(CLASS_RULES)
         self.polyfills: dict[str, UserFunctionVariable] = {}
         self.depth = 0
+        self.region_tags: tuple[str, ...] = ()
+        self.region_count = 0
         self.traces = hasattr(self.frontend, "trace")
 
     # -- Python functions --------------------------------------------------------------------------------
@@ -82,6 +84,9 @@ class Calls:
         mode = self.frontend.mode_function(fn)
         if mode is not None:
             return self.mode_call(mode, args)
+        special = self.frontend.function_rule(fn)
+        if special is not None:
+            return self._special_function(*special, args, kwargs)
         replacement = BY_FUNCTION.get(fn)
         if replacement is not None and replacement is not fn:
             return self.polyfill(replacement.__name__, args, kwargs)
@@ -93,6 +98,24 @@ class Calls:
         if function.source is not None:
             self.guard(g.code_is(function.source, fn.__code__))
         return None
+
+    def _special_function(self, kind: str, word: str, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+        if kind == "refuse":
+            raise Unsupported(word)
+        self.region_count += 1
+        outer = self.region_tags
+        self.region_tags = (*outer, f"{word}:{self.region_count - 1}")
+        self.direct_call = False
+        try:
+            named = {k: v for k, v in kwargs.items() if k not in ("use_reentrant", "preserve_rng_state")}
+            return args[0].call(self, args[1:], named)
+        finally:
+            self.region_tags = outer
+
+    def regions(self) -> tuple[str, ...]:
+        """The region tags of a node made now."""
+        tags = self.frontend.regions()
+        return (*self.region_tags, *tags) if self.region_tags else tags
 
     def _is_opaque_module(self, name: str) -> bool:
         root = name.partition(".")[0]
@@ -246,7 +269,7 @@ class Calls:
             raise self.observed(error) from None
         del before
         spec = self.spec_of(result)
-        node = self.output.call(id, nodes, named_nodes, spec, effect, frontend.regions(), self.user_line())
+        node = self.output.call(id, nodes, named_nodes, spec, effect, self.regions(), self.user_line())
         return self.from_result(result, node)
 
     def traced_call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
@@ -271,7 +294,7 @@ class Calls:
         result = run()
         frontend = self.frontend
         node = self.output.call(
-            id, nodes, named, self.spec_of(result), frontend.effect(id), frontend.regions(), self.user_line()
+            id, nodes, named, self.spec_of(result), frontend.effect(id), self.regions(), self.user_line()
         )
         self.from_result(result, node)
         return result
@@ -484,7 +507,7 @@ class Calls:
             return known
         if name != "grad":
             raise Unsupported(f"attribute {name!r} of an array, which is an array the region did not make")
-        node = self.output.call("grad_get", (tensor.node,), {}, self.frontend.spec(value), "grad", self.frontend.regions(), self.user_line())
+        node = self.output.call("grad_get", (tensor.node,), {}, self.frontend.spec(value), "grad", self.regions(), self.user_line())
         return self.from_result(value, node)
 
     def _stored_attribute(self, tensor: TensorVariable, name: str) -> VariableTracker:
