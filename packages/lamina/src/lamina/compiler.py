@@ -9,7 +9,7 @@ from lamina_dynamo import disable, is_compiling, mark_dynamic, mark_static, mayb
 
 from .backends import list_backends
 from .explanation import Explanation, explain
-from .records import GraphRecord, clear_records, records
+from .records import GraphRecord, clear_records, events, records
 from .report import write_report
 from .summary import Summary, summary
 
@@ -19,6 +19,7 @@ __all__ = [
     "Summary",
     "clear_records",
     "disable",
+    "events",
     "explain",
     "is_compiling",
     "list_backends",

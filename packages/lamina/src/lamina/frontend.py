@@ -33,8 +33,47 @@ from lamina_tensor.namespace import Namespace
 
 __all__ = ["LaminaFrontend"]
 
-_INPLACE = ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"]
-_FUNCTIONAL = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift", "neg", "pos", "invert", "abs", "lt", "le", "eq", "ne", "gt", "ge", "getitem"]
+_INPLACE = [
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ipow",
+    "iand",
+    "ior",
+    "ixor",
+    "ilshift",
+    "irshift",
+    "imatmul",
+]
+_FUNCTIONAL = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "neg",
+    "pos",
+    "invert",
+    "abs",
+    "lt",
+    "le",
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "getitem",
+]
 _ACTIONS = {
     "backward": "autograd.backward",
     "detach": "detach",
