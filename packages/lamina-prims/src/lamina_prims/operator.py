@@ -80,6 +80,8 @@ class Operator:
         self.vjp_saves: tuple[str, ...] = ()
         self.normalize_rule: Callable[..., Any] | None = None
         self.scatter_rule: Callable[..., Any] | None = None
+        self.jvp_rule: Callable[..., Any] | None = None  # reserved: forward derivative
+        self.batch_rule: Callable[..., Any] | None = None  # reserved: vmap
         self.kernel: Callable[..., Any] | None = None
         self.__name__ = id
         self.__doc__ = function.__doc__

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..arrays import element_type
 from ..elementwise import Elementwise
+from ..promotion import get_default_dtype
 from ..registry import both, composite, ops, primitive
 from ..samples import binary, call, calls, error, tensor
 from ..types import Scalar, Tensor
-from .comparison import truth
 
 __all__ = ["clamp", "masked_fill", "maximum", "minimum", "where"]
 
@@ -222,14 +222,16 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 @composite(
     names=(*both("xlogy"), "special.xlogy"),
     in_place=True,
-    samples=calls(call(tensor(2, 3, low=0.5), tensor(3, low=0.5))),
+    samples=calls(call(tensor(2, 3, low=0.5), tensor(3, low=0.5)), call(tensor(3), 2.0), call(2, tensor(3, low=0.5))),
 )
 def xlogy(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
     """input * log(other), and 0 where input is 0 (nan where other is nan)."""
-    logarithm = ops.log(other) if hasattr(other, "dtype") else math.log(other)
-    product = ops.mul(input, logarithm)
-    zero = ops.bitwise_and(ops.eq(input, 0), truth(ops.eq(other, other)) if hasattr(other, "dtype") else other == other)
-    return ops.where(zero, 0.0, product)
+    if not hasattr(other, "dtype"):
+        other = ops.full((), other, dtype=get_default_dtype(), device=input.device)
+    if not hasattr(input, "dtype"):
+        input = ops.full((), input, dtype=get_default_dtype(), device=other.device)
+    zero = ops.bitwise_and(ops.eq(input, 0), ops.eq(other, other))
+    return ops.where(zero, 0.0, ops.mul(input, ops.log(other)))
 
 
 @composite(names=both("hypot"), in_place=True, samples=binary(0.5, dtypes=("float32", "float64"), mixed=(), scalars=()))

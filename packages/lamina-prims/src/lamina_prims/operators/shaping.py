@@ -10,7 +10,7 @@ import numpy as np
 from lamina_fx import TensorSpec
 
 from ..arrays import array_namespace, element_type, numpy_dtype, spec_of
-from ..dims import canonical_dim, canonical_dims, common_device
+from ..dims import canonical_dim, canonical_dims, common_device, surely_same
 from ..promotion import result_dtype
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
@@ -266,11 +266,12 @@ def slice_scatter(
     dim, start, end = slice_bounds(input, dim, start, end, step)
     size, length = input.shape[dim], src.shape[dim]
     src = src if element_type(src) is dtype else ops.convert_element_type(src, dtype)
-    if type(step) is int and step == 1 and type(start) is int and start == 0 and (end is size or end == size):
+    if type(step) is int and step == 1 and type(start) is int and start == 0 and surely_same((end,), (size,)):
         return src
     if type(length) is int and length == 0:
         return input
-    low, high, interior = [0] * ndim, [0] * ndim, [0] * ndim
+    low: list[Any] = [0] * ndim
+    high, interior = list(low), list(low)
     low[dim], interior[dim] = start, step - 1
     high[dim] = size - start - ((length - 1) * step + 1)
     padded = ops.pad(src, tuple(low), tuple(high), 0, tuple(interior))

@@ -96,7 +96,8 @@ def _(input, dim=0, start=None, end=None, step=None):
     whole = type(new[1]) is int and new[1] == 0 and type(by) is int and by == 1
     if whole and surely_same((new[2],), (size,)):
         return input
-    if step is not None and new[0] == dim and surely_same(new[1:], (start, end)):
+    given: list[Any] = [start, end]
+    if step is not None and new[0] == dim and surely_same(new[1:], given):
         return NotImplemented
     return slice_(input, *new, by)
 
