@@ -37,7 +37,7 @@ def make_fast(op: Operator, name: str, spelling: str | None = None) -> Any:
     """The ``FastOp`` of an operator: with a ufunc, a kernel or a view if there is one for it."""
     rule = op.vjp_rule is not None
     ufunc = UFUNCS.get(op.id)
-    if ufunc is not None:
+    if ufunc is not None and rule:
         mask = dtype_mask(ufunc.kinds)
         return FastOp(op, name, op.__doc__, ufunc.function, ufunc.arity, mask, ufunc.bool_result, spelling)
     if op.id in VIEWS and op.alias is not False:

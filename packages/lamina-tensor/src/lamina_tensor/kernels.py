@@ -44,6 +44,8 @@ UFUNCS: dict[str, Ufunc] = {
     "neg": Ufunc(np.negative, 1, "float complex"),
     "exp": Ufunc(np.exp, 1, "float"),
     "log": Ufunc(np.log, 1, "float"),
+    "log1p": Ufunc(np.log1p, 1, "float"),
+    "expm1": Ufunc(np.expm1, 1, "float"),
     "sqrt": Ufunc(np.sqrt, 1, "float"),
     "reciprocal": Ufunc(np.reciprocal, 1, "float"),
     "sin": Ufunc(np.sin, 1, "float"),
@@ -123,6 +125,25 @@ def _softmax(input: Any, dim: Any) -> Any:
     return powers
 
 
+def _rsub(input: Any, other: Any) -> Any:
+    if input.dtype not in _FLOATS or (type(other) is not float and type(other) is not int):
+        return NotImplemented
+    return np.subtract(other, input)
+
+
+def _pow(input: Any, other: Any) -> Any:
+    if type(input) is not np.ndarray or input.dtype not in _FLOATS:
+        return NotImplemented
+    if type(other) is float or type(other) is int:
+        return np.square(input) if other == 2 else np.power(input, other)
+    same = type(other) is np.ndarray and other.dtype == input.dtype
+    return np.power(input, other) if same else NotImplemented
+
+
+def _rsqrt(input: Any) -> Any:
+    return input.dtype.type(1) / np.sqrt(input) if input.dtype in _FLOATS else NotImplemented
+
+
 def _where(condition: Any, input: Any, other: Any) -> Any:
     plain = condition.dtype == _BOOL and type(input) is np.ndarray and type(other) is np.ndarray
     return np.where(condition, input, other) if plain and input.dtype == other.dtype else NotImplemented
@@ -141,6 +162,9 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "relu": _relu,
     "sigmoid": _sigmoid,
     "softmax": _softmax,
+    "rsub": _rsub,
+    "pow": _pow,
+    "rsqrt": _rsqrt,
     "where": _where,
     "clone": _clone,
 }
