@@ -11,10 +11,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import dtype
 from .builder import GraphBuilder, OperatorLike, OperatorResolver
 from .device import CPU, Device
 from .dtype import *  # noqa: F403
-from .dtype import __all__ as _dtype_all
 from .graph import Graph
 from .interpreter import Interpreter, Resolver
 from .node import Argument, Node, map_arguments, map_leaves
@@ -65,7 +65,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    *_dtype_all,
     "CPU",
     "PROVIDES",
     "Argument",
@@ -108,3 +107,4 @@ __all__ = [
     "verify",
     "wrap",
 ]
+__all__ += dtype.__all__

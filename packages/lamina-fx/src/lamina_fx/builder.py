@@ -8,6 +8,13 @@
 ['x', 'neg', 'mul', 'output']
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
+# pyright: reportPrivateUsage=false
+# (it writes at places that the graph alone knows)
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -10,6 +10,10 @@ def forward(self, x):  # float32[2]
 ``ops`` gives the callable of an operator id, ``self`` has the graph's attributes.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 import itertools

@@ -8,6 +8,13 @@
 ['x', 'add', 'output']
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
+# pyright: reportPrivateUsage=false
+# (graph and node are one data structure)
+
 from __future__ import annotations
 
 import keyword

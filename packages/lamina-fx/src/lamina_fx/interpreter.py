@@ -10,6 +10,10 @@ An operator id is turned into a callable by a resolver, so the graph layer knows
 42
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -12,6 +12,10 @@ Nodes, values and specs are objects with one key that says their kind; numbers, 
 stand for themselves.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 import base64
@@ -26,7 +30,7 @@ from .node import KINDS, Node
 from .spec import ScalarSpec, Spec, TensorSpec
 from .symbolic import BooleanExpr, Expr, ShapeEnv, Symbol, SymBool, SymInt, parse_expr
 from .text.constant import ArrayConstant, array_constant
-from .text.printer import UnprintableError, is_plain, collect_symbols
+from .text.printer import UnprintableError, collect_symbols, is_plain
 
 __all__ = ["SCHEMA", "VERSION", "GraphFormatError", "from_json", "from_object", "to_json", "to_object"]
 

@@ -4,6 +4,10 @@ A node is made by ``Graph`` only. Arguments are nested tuples, lists, dicts and 
 strings, dtypes, devices and graphs (subgraphs).
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

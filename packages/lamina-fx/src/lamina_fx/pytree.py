@@ -10,6 +10,10 @@ tuple, list, dict, OrderedDict, defaultdict, deque and named tuples are containe
 everything else are leaves. Subclasses of containers are leaves unless registered (named tuples excepted).
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque

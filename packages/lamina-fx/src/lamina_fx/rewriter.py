@@ -19,6 +19,10 @@ constant, the same one wherever they stand. A target of ``"add|sub"`` matches ei
 equal constants. The results are the values that the outside may use; other matched nodes must have no users outside.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,5 +1,6 @@
 """What is known of a value without computing it: shape, dtype, strides and device.
 
+>>> from lamina_fx import float32
 >>> TensorSpec((2, 3), float32)
 float32[2, 3]
 >>> TensorSpec((2, 3), float32, (1, 2)).strides
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Union
 
 from .device import CPU, Device
-from .dtype import DType, float32  # noqa: F401  (float32 is for the doctest)
+from .dtype import DType
 
 if TYPE_CHECKING:
     from .symbolic import SymInt

@@ -11,12 +11,19 @@ def forward(self, x, y):
 Control flow is followed once: a branch on a proxy is an error, loops are unrolled.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
+# pyright: reportPrivateUsage=false
+# (sys._getframe)
+
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -123,7 +130,7 @@ class Tracer:
     def _intercepting_modules(self, root: Any) -> Generator[None, None, None]:
         base = _module_base(type(root))
         owner = None if root is None or base is None else next((c for c in base.__mro__ if "__call__" in vars(c)), None)
-        if owner is None:
+        if root is None or owner is None:
             yield
             return
         original = vars(owner)["__call__"]

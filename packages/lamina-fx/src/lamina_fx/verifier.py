@@ -6,6 +6,10 @@ its use; ``users`` mirrors the arguments; placeholders come first; there is one 
 infers.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -92,7 +96,7 @@ def _own_problems(node: Node, graph: Graph, names: set[str]) -> Iterator[str]:
     if node.name in names:
         yield "a second node of this name"
     names.add(node.name)
-    target: object = node.target  # whatever the annotation promises
+    target: Any = node.target  # whatever the annotation promises
     if not isinstance(target, str):
         yield f"its target must be a string, not {type(target).__name__}"
     if node.next.prev is not node or node.prev.next is not node:

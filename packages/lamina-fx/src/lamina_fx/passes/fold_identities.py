@@ -17,6 +17,10 @@ graph {
 The rules are data (``IDENTITIES``): a form, what it becomes, and a condition.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 import math

@@ -12,6 +12,10 @@ computes before and after; ``LAMINA_DISABLE_PASSES=name,name`` leaves passes out
 before and after each pass that changed something.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 import functools

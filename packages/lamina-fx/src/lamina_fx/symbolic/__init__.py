@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from . import expr as _first  # noqa: F401  (it and the rules import each other, so it must come first)
+from . import expr  # noqa: F401  # pyright: ignore[reportUnusedImport]  (first: it and the rules import each other)
 from .divisibility import divides, exact_quotient, known_divisor
 from .expr import FALSE, TRUE, BooleanConstant, BooleanExpr, Expr, ExprLike, Integer, Sum, Symbol, as_expr
 from .facts import Facts

@@ -6,6 +6,9 @@
 (True, False)
 """
 
+# pyright: reportPrivateUsage=false
+# (what is remembered of an expression)
+
 from __future__ import annotations
 
 from math import gcd

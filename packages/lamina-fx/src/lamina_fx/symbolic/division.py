@@ -5,6 +5,9 @@ smaller than ``k``, its constant is in ``[0, k)``. When the range of the rest sh
 left to divide.
 """
 
+# pyright: reportPrivateUsage=false
+# (what is remembered of an expression)
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -105,12 +108,12 @@ def _rest_quotient(constant: int, terms: Terms, k: int) -> Expr:
         return floor_div(inner, Integer(k // g))
     if len(terms) == 1 and terms[0][1] == 1:
         term = terms[0][0]
-        if isinstance(term, FloorDiv) and isinstance(term.args[1], Integer):  # (x // m + c) // k
-            x, m = term.args
-            return floor_div(add(x, Integer(constant * m.value)), Integer(k * m.value))
-        if isinstance(term, Mod) and constant == 0 and isinstance(term.args[1], Integer):  # (x % (k*n)) // k
-            x, m = term.args
-            if m.value % k == 0:
+        m = term.args[1] if isinstance(term, (FloorDiv, Mod)) else None
+        if isinstance(m, Integer):
+            x = term.children()[0]
+            if isinstance(term, FloorDiv):  # (x // m + c) // k
+                return floor_div(add(x, Integer(constant * m.value)), Integer(k * m.value))
+            if constant == 0 and m.value % k == 0:  # (x % (k*n)) // k
                 return mod(floor_div(x, Integer(k)), Integer(m.value // k))
     return FloorDiv.make(rest, Integer(k))
 
@@ -174,7 +177,7 @@ def _divide(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     if constant or len(terms) > 1:
         exact = exact_quotient(a, b)
         return (Integer(0), a) if exact is None else (exact, Integer(0))
-    ((divisor, divisor_c),) = terms
+    [(divisor, divisor_c)] = list(terms)
     quotient: Expr = Integer(0)
     for term, c in linear(a)[1]:
         part = monomial_quotient(term, divisor)

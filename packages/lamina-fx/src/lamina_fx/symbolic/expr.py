@@ -10,6 +10,9 @@ assumed not to be zero.
 (i, j, 2*i + j)
 """
 
+# pyright: reportPrivateUsage=false
+# (what is remembered of an expression)
+
 from __future__ import annotations
 
 import re

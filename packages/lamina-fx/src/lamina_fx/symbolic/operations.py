@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .expr import BooleanExpr, Expr, ExprLike, as_expr
@@ -30,8 +29,10 @@ class _Operation(Expr):
         """The canonical expression, perhaps of another class."""
         return cls._simplified(*[as_expr(a) for a in args])
 
-    _simplified: ClassVar[Callable[..., Expr]]
-    """The rule that makes the canonical expression."""
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        """The rule that makes the canonical expression."""
+        raise NotImplementedError
 
     @classmethod
     def make(cls, *args: Expr) -> Any:
@@ -62,7 +63,9 @@ class Product(_Operation):
     __slots__ = ()
     rank = 1
 
-    _simplified = staticmethod(lambda *args: simplify.product(args))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.product(args)
 
 
 class FloorDiv(_Operation):
@@ -71,7 +74,9 @@ class FloorDiv(_Operation):
     __slots__ = ()
     rank = 2
 
-    _simplified = staticmethod(lambda a, b: division.floor_div(a, b))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return division.floor_div(*args)
 
 
 class Mod(_Operation):
@@ -80,7 +85,9 @@ class Mod(_Operation):
     __slots__ = ()
     rank = 3
 
-    _simplified = staticmethod(lambda a, b: division.mod(a, b))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return division.mod(*args)
 
 
 class Min(_Operation):
@@ -89,7 +96,9 @@ class Min(_Operation):
     __slots__ = ()
     rank = 6
 
-    _simplified = staticmethod(lambda *args: simplify.minimum(args))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.minimum(args)
 
 
 class Max(_Operation):
@@ -98,7 +107,9 @@ class Max(_Operation):
     __slots__ = ()
     rank = 7
 
-    _simplified = staticmethod(lambda *args: simplify.maximum(args))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return simplify.maximum(args)
 
 
 class Comparison(_Operation, BooleanExpr):
@@ -114,7 +125,9 @@ class Eq(Comparison):
     __slots__ = ()
     rank, symbol = 11, "=="
 
-    _simplified = staticmethod(lambda a, b: boolean.equal(a, b))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.equal(*args)
 
 
 class Ne(Comparison):
@@ -123,7 +136,9 @@ class Ne(Comparison):
     __slots__ = ()
     rank, symbol = 12, "!="
 
-    _simplified = staticmethod(lambda a, b: boolean.negation(boolean.equal(a, b)))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.negation(boolean.equal(*args))
 
 
 class Lt(Comparison):
@@ -132,7 +147,9 @@ class Lt(Comparison):
     __slots__ = ()
     rank, symbol = 13, "<"
 
-    _simplified = staticmethod(lambda a, b: boolean.less(a, b))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.less(*args)
 
 
 class Le(Comparison):
@@ -141,7 +158,9 @@ class Le(Comparison):
     __slots__ = ()
     rank, symbol = 14, "<="
 
-    _simplified = staticmethod(lambda a, b: boolean.less_equal(a, b))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.less_equal(*args)
 
 
 class And(_Operation, BooleanExpr):
@@ -150,7 +169,9 @@ class And(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 15
 
-    _simplified = staticmethod(lambda *args: boolean.conjunction(args))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.conjunction(args)
 
 
 class Or(_Operation, BooleanExpr):
@@ -159,7 +180,9 @@ class Or(_Operation, BooleanExpr):
     __slots__ = ()
     rank = 16
 
-    _simplified = staticmethod(lambda *args: boolean.disjunction(args))
+    @staticmethod
+    def _simplified(*args: Expr) -> Expr:
+        return boolean.disjunction(args)
 
 
 class Not:

@@ -117,14 +117,19 @@ class _Parser:
         if self.token == "(" and name in ("min", "max"):
             self.advance()
             args = [self.expression(0)]
-            while self.token == ",":
-                self.advance()
+            while self.take(","):
                 args.append(self.expression(0))
             self.expect(")")
             return Min(*args) if name == "min" else Max(*args)
         if name == "True" or name == "False":
             return TRUE if name == "True" else FALSE
         return self.lookup(name)
+
+    def take(self, token: str) -> bool:
+        if self.token != token:
+            return False
+        self.advance()
+        return True
 
     def expect(self, token: str) -> None:
         if self.token != token:

@@ -54,7 +54,13 @@ class _Writer:
     """Writes with as few parentheses as the grammar allows."""
 
     def __init__(self, names: Names) -> None:
-        self.name = names if callable(names) else (lambda s: (names or {}).get(s, s.name))
+        self.names = names
+
+    def name(self, symbol: Symbol) -> str:
+        """How a symbol is called here."""
+        if self.names is None:
+            return symbol.name
+        return self.names(symbol) if callable(self.names) else self.names.get(symbol, symbol.name)
 
     def write(self, expr: Expr, level: int) -> str:
         kind = type(expr)

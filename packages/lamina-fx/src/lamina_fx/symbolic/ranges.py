@@ -6,6 +6,9 @@
 ((1, 28), (0, 3), (-5, 0))
 """
 
+# pyright: reportPrivateUsage=false
+# (what is remembered of an expression)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -122,15 +125,15 @@ def _square(a: Bounds) -> Bounds:
 
 
 def _times(a: Bounds, b: Bounds) -> Bounds:
-    if None not in a and None not in b:
-        corners = [x * y for x in a for y in b]  # type: ignore[operator]
+    (a_low, a_high), (b_low, b_high) = a, b
+    if a_low is not None and a_high is not None and b_low is not None and b_high is not None:
+        corners = a_low * b_low, a_low * b_high, a_high * b_low, a_high * b_high
         return min(corners), max(corners)
     for x, y in ((a, b), (b, a)):
         if x == (0, 0):
             return 0, 0
         if x == (1, 1):
             return y
-    (a_low, a_high), (b_low, b_high) = a, b
     if a_low is not None and a_low >= 0 and b_low is not None and b_low >= 0:
         return a_low * b_low, None if a_high is None or b_high is None else a_high * b_high
     if a_high is not None and a_high <= 0 and b_high is not None and b_high <= 0:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from .boolean import negation
 from .expr import BooleanExpr, Bounds, Expr, Integer, Symbol, as_expr
 from .facts import Facts
-from .operations import Eq, Ne, Not
+from .operations import Eq, Ne
 from .symint import SymBool, SymInt
 
 __all__ = ["ShapeEnv", "ShapeGuard", "UnbackedSizeError"]
@@ -51,7 +52,7 @@ class ShapeEnv:
         self.sources: dict[Symbol, str] = {}
         """What each symbol is in the user's words, such as ``x.shape[0]``."""
         self.lines: dict[Symbol, str] = {}
-        self.hints: dict[Symbol, int] = {}
+        self.hints: dict[Expr, int] = {}
         self.facts = Facts(self._preference)
         self._duck: dict[int, SymInt] = {}
         self._names: set[str] = set()
@@ -188,7 +189,7 @@ class ShapeEnv:
         value = self.hint_or_none(expr)
         if value is None:
             raise self._unknown(expr)
-        self._guard(expr if value else Not(expr))
+        self._guard(expr if value else negation(expr))  # type: ignore[arg-type]
         return bool(value)
 
     def specialize(self, expr: Expr) -> int:

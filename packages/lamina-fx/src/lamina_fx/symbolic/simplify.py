@@ -184,7 +184,7 @@ def _join_divisions(constant: int, terms: dict[Expr, int]) -> Expr | None:
     for term, c in terms.items():
         kind = type(term)
         if kind is FloorDiv:
-            x, m = term.args  # type: ignore[attr-defined]
+            x, m = term.children()
             if type(m) is not Integer or c % m.value or divisibility.known_divisor(x) % m.value:
                 continue
             used, expr, factor = (term,), x, c // m.value
@@ -203,7 +203,7 @@ def _join_divisions(constant: int, terms: dict[Expr, int]) -> Expr | None:
 
 def _joined(term: Expr, c: int, terms: dict[Expr, int]) -> tuple[tuple[Expr, ...], Expr] | None:
     """The terms that ``c * term``, a remainder, joins with, and what they make (times c)."""
-    x, m = term.args  # type: ignore[attr-defined]
+    x, m = term.children()
     if type(m) is not Integer:
         step = multiply(m, FloorDiv.make(x, m))
         return ((term, step), x) if c == terms.get(step) else None
@@ -214,8 +214,10 @@ def _joined(term: Expr, c: int, terms: dict[Expr, int]) -> tuple[tuple[Expr, ...
     if terms.get(quotient) == wanted:
         return (term, quotient), x
     for other, k in terms.items():  # x % m + m * ((x // m) % n) = x % (m * n)
-        if type(other) is Mod and k == wanted and other.args[0] is quotient and type(other.args[1]) is Integer:  # type: ignore[attr-defined]
-            return (term, other), x % (m * other.args[1])  # type: ignore[attr-defined]
+        if type(other) is Mod and k == wanted and other.args[0] is quotient:
+            n = other.args[1]
+            if type(n) is Integer:
+                return (term, other), x % (m.value * n.value)
     return None
 
 

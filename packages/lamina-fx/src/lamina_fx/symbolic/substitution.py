@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 
 from .expr import BooleanConstant, Expr, ExprLike, Integer, Sum, Symbol, as_expr
 from .operations import And, Eq, FloorDiv, Le, Lt, Max, Min, Mod, Ne, Or, Product
@@ -52,11 +53,15 @@ def evaluate(expr: Expr, values: Mapping[Expr, int]) -> int:
     if kind is Integer or kind is BooleanConstant:
         return expr.value  # type: ignore[attr-defined]
     if kind is Sum:
-        total = expr.constant  # type: ignore[attr-defined]
-        for term, c in expr.terms:  # type: ignore[attr-defined]
-            total += c * evaluate(term, values)
-        return total
+        return _sum(expr, values)  # type: ignore[arg-type]
     return _APPLY[kind](*[evaluate(a, values) for a in expr.children()])
+
+
+def _sum(expr: Sum, values: Mapping[Expr, int]) -> int:
+    total = expr.constant
+    for term, c in expr.terms:
+        total += c * evaluate(term, values)
+    return total
 
 
 def _product(*args: int) -> int:
@@ -66,16 +71,16 @@ def _product(*args: int) -> int:
     return result
 
 
-_APPLY = {
+_APPLY: dict[type[Expr], Callable[..., int]] = {
     Product: _product,
-    FloorDiv: lambda a, b: a // b,
-    Mod: lambda a, b: a % b,
+    FloorDiv: int.__floordiv__,
+    Mod: operator.mod,
     Min: min,
     Max: max,
-    Eq: lambda a, b: a == b,
-    Ne: lambda a, b: a != b,
-    Lt: lambda a, b: a < b,
-    Le: lambda a, b: a <= b,
-    And: lambda *a: all(a),
-    Or: lambda *a: any(a),
+    Eq: operator.eq,
+    Ne: operator.ne,
+    Lt: operator.lt,
+    Le: operator.le,
+    And: lambda *args: all(args),
+    Or: lambda *args: any(args),
 }

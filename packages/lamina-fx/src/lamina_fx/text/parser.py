@@ -1,5 +1,9 @@
 """Reads the text form of a graph; the grammar is in the package's docstring."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
 from __future__ import annotations
 
 import base64

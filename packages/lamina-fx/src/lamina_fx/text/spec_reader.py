@@ -1,5 +1,12 @@
 """Reads the specs of the text form."""
 
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# (arguments of nodes are nested data of any type: what isinstance finds in Any is partly unknown)
+
+# pyright: reportPrivateUsage=false
+# (the two halves of one parser)
+
 from __future__ import annotations
 
 import re
