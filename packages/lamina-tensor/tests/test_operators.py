@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 from typing import Any
 
 import numpy as np
@@ -76,6 +79,14 @@ def test_functions_and_methods_come_from_the_registry() -> None:
     assert "softmax" in lt.namespace_names() and "gelu" in lt.namespace_names("nn.functional")
     with pytest.raises(AttributeError, match="no attribute 'no_such_operator'"):
         _ = lt.no_such_operator
+
+
+def test_functions_can_be_copied_pickled_and_asked_for_their_parameters() -> None:
+    gelu = lt.function("nn.functional.gelu")
+    assert copy.deepcopy(gelu) is gelu and pickle.loads(pickle.dumps(gelu)) is gelu
+    assert pickle.loads(pickle.dumps(lt.exp)) is lt.exp
+    assert list(inspect.signature(gelu).parameters) == ["input", "approximate"]
+    assert gelu.__name__ == "gelu" and gelu.__doc__ == operator("gelu").__doc__
 
 
 def test_operator_of() -> None:

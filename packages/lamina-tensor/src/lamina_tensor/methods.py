@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import copyreg
+import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +63,19 @@ def _reduce(made: Any) -> tuple[Callable[[str], Any], tuple[str]]:
 
 
 copyreg.pickle(FastOp, _reduce)
+
+
+def reduce_function(entry: Any) -> tuple[Any, tuple[str]]:
+    """How a function of the namespace is pickled: by its spelling."""
+    for spelling, made in _FUNCTIONS.items():
+        if made is entry:
+            return function, (spelling,)
+    raise pickle.PicklingError(f"{entry!r} is no function of the namespace")
+
+
+def signature_of(entry: Any) -> inspect.Signature:
+    """Parameters of a function of the namespace (of its first overload)."""
+    return inspect.signature(entry.operator.function)
 
 
 def _creates(name: str, overloads: tuple[Operator, ...]) -> bool:

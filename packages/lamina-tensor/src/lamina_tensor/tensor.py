@@ -133,8 +133,7 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element).__name__}."
         )
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     # -- autograd --------------------------------------------------------------------------------------
 

@@ -292,6 +292,26 @@ static PyObject *fastop_get(PyObject *self, PyObject *object, PyObject *type) {
 
 static PyObject *fastop_repr(FastOp *self) { return PyUnicode_FromFormat("<operator %U>", self->name); }
 
+/* What needs Python's part: how to pickle it, its signature. */
+static PyObject *ask_python(PyObject *self, const char *function) {
+    PyObject *module = PyImport_ImportModule("lamina_tensor.methods");
+    PyObject *answer = module ? PyObject_CallMethod(module, function, "O", self) : NULL;
+    Py_XDECREF(module);
+    return answer;
+}
+
+static PyObject *fastop_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return ask_python(self, "reduce_function");
+}
+
+static PyObject *fastop_signature(PyObject *self, void *unused) {
+    (void)unused;
+    return ask_python(self, "signature_of");
+}
+
+static PyMethodDef fastop_methods[] = {{"__reduce__", fastop_reduce, METH_NOARGS, "Pickled by name."}, {NULL}};
+
 static PyMemberDef fastop_members[] = {
     {"operator", T_OBJECT_EX, offsetof(FastOp, operator_), READONLY, "the lamina_prims operator"},
     {"__name__", T_OBJECT_EX, offsetof(FastOp, name), 0, "name"},
@@ -301,6 +321,7 @@ static PyMemberDef fastop_members[] = {
     {NULL}};
 
 static PyGetSetDef fastop_getset[] = {
+    {"__signature__", fastop_signature, NULL, NULL, NULL},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL}};
 
 PyTypeObject FastOp_Type = {
@@ -316,6 +337,7 @@ PyTypeObject FastOp_Type = {
     .tp_weaklistoffset = offsetof(FastOp, weakrefs),
     .tp_dictoffset = offsetof(FastOp, dict),
     .tp_members = fastop_members,
+    .tp_methods = fastop_methods,
     .tp_getset = fastop_getset,
     .tp_descr_get = fastop_get,
     .tp_new = fastop_new,
