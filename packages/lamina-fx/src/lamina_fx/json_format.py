@@ -26,6 +26,7 @@ from typing import Any
 from .device import Device
 from .dtype import DType, dtype_of
 from .graph import Graph
+from .json_schema import SCHEMA
 from .node import KINDS, Node
 from .spec import ScalarSpec, Spec, TensorSpec
 from .symbolic import BooleanExpr, Expr, ShapeEnv, Symbol, SymBool, SymInt, parse_expr
@@ -37,99 +38,6 @@ __all__ = ["SCHEMA", "VERSION", "GraphFormatError", "from_json", "from_object", 
 VERSION = 0
 _OLDEST = 0
 _SCALARS = {"bool": bool, "int": int, "float": float, "complex": complex}
-
-_VALUE = {"$ref": "#/$defs/value"}
-_SIZE = {"type": ["integer", "string"], "description": "a number, or an expression over the symbols"}
-SCHEMA: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "Lamina graph",
-    "type": "object",
-    "required": ["format", "version", "nodes"],
-    "properties": {
-        "format": {"const": "lamina.graph"},
-        "version": {"type": "integer", "minimum": 0},
-        "symbols": {"type": "array", "items": {"$ref": "#/$defs/symbol"}},
-        "attributes": {"type": "object", "additionalProperties": _VALUE},
-        "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}},
-    },
-    "$defs": {
-        "body": {
-            "description": "a subgraph; its symbols are declared by the outermost graph",
-            "type": "object",
-            "required": ["nodes"],
-            "properties": {
-                "attributes": {"type": "object", "additionalProperties": _VALUE},
-                "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}},
-            },
-        },
-        "symbol": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {
-                "name": {"type": "string"},
-                "lower": {"type": ["integer", "null"]},
-                "upper": {"type": ["integer", "string", "null"]},
-                "divisor": {"type": "integer"},
-                "hint": {"type": ["integer", "null"]},
-                "source": {"type": "string"},
-            },
-        },
-        "node": {
-            "type": "object",
-            "required": ["name", "op", "target"],
-            "properties": {
-                "name": {"type": "string"},
-                "op": {"enum": list(KINDS)},
-                "target": {"type": "string"},
-                "args": {"type": "array", "items": _VALUE},
-                "kwargs": {"type": "object", "additionalProperties": _VALUE},
-                "spec": {"$ref": "#/$defs/spec"},
-                "effect": {"type": "string"},
-                "regions": {"type": "array", "items": {"type": "string"}},
-                "source": {"type": "array", "description": "file, line, function"},
-                "meta": {"type": "object"},
-            },
-        },
-        "spec": {
-            "type": ["object", "null"],
-            "properties": {
-                "tensor": {
-                    "type": "object",
-                    "required": ["dtype", "shape", "strides"],
-                    "properties": {
-                        "dtype": {"type": "string"},
-                        "shape": {"type": "array", "items": _SIZE},
-                        "strides": {"type": "array", "items": _SIZE},
-                        "device": {"type": "string"},
-                    },
-                },
-                "scalar": {"enum": list(_SCALARS)},
-                "value": _VALUE,
-                "tuple": {"type": "array", "items": {"$ref": "#/$defs/spec"}},
-            },
-        },
-        "value": {
-            "description": "a scalar, a list, or an object with one of the keys below",
-            "type": ["object", "array", "string", "number", "boolean", "null"],
-            "properties": {
-                "node": {"type": "string"},
-                "tuple": {"type": "array", "items": _VALUE},
-                "dict": {"type": "array", "items": {"type": "array", "items": _VALUE}},
-                "slice": {"type": "array", "items": _VALUE},
-                "float": {"enum": ["nan", "inf", "-inf"]},
-                "complex": {"type": "array", "items": {"type": "string"}},
-                "dtype": {"type": "string"},
-                "device": {"type": "string"},
-                "sym": {"type": "string"},
-                "expr": {"type": "string"},
-                "spec": {"$ref": "#/$defs/spec"},
-                "array": {"type": "object"},
-                "graph": {"$ref": "#/$defs/body"},
-                "ellipsis": {"const": True},
-            },
-        },
-    },
-}
 
 
 class GraphFormatError(ValueError):

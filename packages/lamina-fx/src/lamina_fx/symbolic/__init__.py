@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import expr  # noqa: F401  # pyright: ignore[reportUnusedImport]  (first: it and the rules import each other)
 from .divisibility import divides, exact_quotient, known_divisor
-from .expr import FALSE, TRUE, BooleanConstant, BooleanExpr, Expr, ExprLike, Integer, Sum, Symbol, as_expr
+from .expr import Expr, ExprLike, Integer, Sum, Symbol, as_expr
 from .facts import Facts
 from .operations import And, Comparison, Eq, FloorDiv, Le, Lt, Max, Min, Mod, Ne, Not, Or, Product
 from .parse import parse_expr
@@ -18,6 +18,7 @@ from .ranges import range_with
 from .shape_env import ShapeEnv, ShapeGuard, UnbackedSizeError
 from .symfloat import SymFloat, sym_float, sym_sqrt
 from .symint import SymBool, SymInt, sym_int, sym_max, sym_min
+from .truth import FALSE, TRUE, BooleanConstant, BooleanExpr
 
 __all__ = [
     "C_PRELUDE", "FALSE", "TRUE", "And", "BooleanConstant", "BooleanExpr", "Comparison", "Eq", "Expr", "ExprLike",

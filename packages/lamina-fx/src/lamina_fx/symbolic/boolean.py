@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from math import gcd
 from operator import attrgetter
 
-from .expr import FALSE, TRUE, BooleanConstant, BooleanExpr, Expr, Integer
+from .expr import Expr, Integer
 from .operations import And, Eq, Le, Lt, Ne, Or
 from .simplify import Terms, add, from_terms, linear, scale, subtract
+from .truth import FALSE, TRUE, BooleanConstant, BooleanExpr
 
 __all__ = ["conjunction", "difference", "disjunction", "equal", "less", "less_equal", "negation"]
 

@@ -329,61 +329,8 @@ class Sum(Expr):
         return Sum.make, (self.constant, self.terms)
 
 
-# -- truth values --------------------------------------------------------------------------------------
+# What follows imports the classes above, and operators call it: hence it stands at the end.
+from .truth import FALSE, TRUE, BooleanConstant, BooleanExpr  # noqa: E402
 
-
-class BooleanExpr(Expr):
-    """Something that is true or false. ``&``, ``|`` and ``~`` are and, or, not."""
-
-    __slots__ = ()
-
-    def __and__(self, other: BooleanExpr | bool) -> BooleanExpr:
-        return boolean.conjunction((self, as_expr(other)))
-
-    def __or__(self, other: BooleanExpr | bool) -> BooleanExpr:
-        return boolean.disjunction((self, as_expr(other)))
-
-    __rand__ = __and__
-    __ror__ = __or__
-
-    def __invert__(self) -> BooleanExpr:
-        return boolean.negation(self)
-
-
-class BooleanConstant(BooleanExpr):
-    """``TRUE`` or ``FALSE``."""
-
-    __slots__ = ("value",)
-    value: bool
-
-    def __new__(cls, value: bool) -> BooleanConstant:
-        """``TRUE`` or ``FALSE``."""
-        return TRUE if value else FALSE
-
-    @property
-    def is_constant(self) -> bool:
-        """True."""
-        return True
-
-    def __bool__(self) -> bool:
-        return self.value
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BooleanConstant, (self.value,)
-
-
-def _constant(value: bool) -> BooleanConstant:
-    node = object.__new__(BooleanConstant)
-    node.value = value
-    _finish(node, (10, value))
-    node._free = frozenset()
-    node._range = (int(value), int(value))
-    return node
-
-
-TRUE = _constant(True)
-FALSE = _constant(False)
-
-
-# The rules import the classes above, and operators call the rules: hence these stand at the end.
+# isort: split
 from . import boolean, division, printing, ranges, simplify, substitution  # noqa: E402

@@ -17,10 +17,11 @@ from typing import Any
 
 from .boolean import difference
 from .divisibility import known_divisor
-from .expr import BooleanConstant, BooleanExpr, Bounds, Expr, Integer, Symbol
+from .expr import Bounds, Expr, Integer, Symbol
 from .operations import And, Comparison, Eq, Le, Lt, Ne, Not
 from .ranges import range_with
 from .simplify import from_terms, linear, scale
+from .truth import BooleanConstant, BooleanExpr
 
 __all__ = ["Facts"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .expr import BooleanExpr, Expr, ExprLike, as_expr
+from .expr import Expr, ExprLike, as_expr
+from .truth import BooleanExpr
 
 __all__ = [
     "And", "Comparison", "Eq", "FloorDiv", "Le", "Lt", "Max", "Min", "Mod", "Ne", "Not", "Or", "Product",

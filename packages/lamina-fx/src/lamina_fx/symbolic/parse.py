@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from .expr import FALSE, TRUE, Expr, Integer
+from .expr import Expr, Integer
 from .operations import And, Eq, Max, Min, Ne, Not, Or
+from .truth import FALSE, TRUE
 
 __all__ = ["parse_expr"]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .expr import BooleanConstant, Expr, Integer, Sum, Symbol
+from .expr import Expr, Integer, Sum, Symbol
 from .operations import And, Comparison, FloorDiv, Max, Min, Mod, Or, Product
+from .truth import BooleanConstant
 
 __all__ = ["C_PRELUDE", "to_c", "to_python"]
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expr import BooleanExpr, Bounds, Expr, Integer, Sum, Symbol
+from .expr import Bounds, Expr, Integer, Sum, Symbol
 from .operations import FloorDiv, Max, Min, Mod, Product
+from .truth import BooleanExpr
 
 __all__ = ["compute_range", "range_with"]
 

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from .boolean import negation
-from .expr import BooleanExpr, Bounds, Expr, Integer, Symbol, as_expr
+from .expr import Bounds, Expr, Integer, Symbol, as_expr
 from .facts import Facts
 from .operations import Eq, Ne
 from .symint import SymBool, SymInt
+from .truth import BooleanExpr
 
 __all__ = ["ShapeEnv", "ShapeGuard", "UnbackedSizeError"]
 

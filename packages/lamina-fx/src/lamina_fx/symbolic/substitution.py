@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
-from .expr import BooleanConstant, Expr, ExprLike, Integer, Sum, Symbol, as_expr
+from .expr import Expr, ExprLike, Integer, Sum, Symbol, as_expr
 from .operations import And, Eq, FloorDiv, Le, Lt, Max, Min, Mod, Ne, Or, Product
+from .truth import BooleanConstant
 
 __all__ = ["evaluate", "substitute"]
 

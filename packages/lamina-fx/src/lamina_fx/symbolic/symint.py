@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Union
 
-from .expr import TRUE, BooleanConstant, BooleanExpr, Expr, Integer, as_expr
+from .expr import Expr, Integer, as_expr
 from .operations import Eq, Max, Min, Ne
 from .symfloat import SymFloat, sym_float
+from .truth import TRUE, BooleanConstant, BooleanExpr
 
 if TYPE_CHECKING:
     from .shape_env import ShapeEnv
