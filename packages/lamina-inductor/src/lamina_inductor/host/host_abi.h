@@ -11,7 +11,7 @@
 #define LAMINA_HOST_ABI_H
 #include <stdint.h>
 
-#define LAMINA_HOST_VERSION 1
+#define LAMINA_HOST_VERSION 2
 
 typedef void (*lm_body)(void *context, int64_t begin, int64_t end);
 
@@ -20,8 +20,9 @@ enum { LM_I8 = 5, LM_I16 = 6, LM_I32 = 7, LM_I64 = 8, LM_F16 = 9, LM_BF16 = 10, 
 
 typedef struct {
     void *a, *b, *c;
-    int64_t strides[9]; /* of a, b, c: batch, row, column; in elements */
-    int64_t batch, m, n, k, dtype, accumulate;
+    int64_t strides[12]; /* of a, b, c: outer batch, inner batch, row, column; in elements */
+    int64_t batch, inner; /* matrices in all; how many of them share an outer index (batch b is outer b / inner, inner b % inner) */
+    int64_t m, n, k, dtype, accumulate;
     lm_body epilogue; /* over rows, or NULL */
     void *context;
 } lm_gemm_call;

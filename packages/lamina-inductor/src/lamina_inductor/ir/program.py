@@ -94,7 +94,8 @@ class Operand:
 class Gemm:
     """``out[b, m, n] = sum_k left[b, m, k] * right[b, k, n]`` (plus ``out`` when ``accumulate``).
 
-    All three operands have three dimensions, any strides (0 for a batch that is broadcast). Accumulates in float32
+    All three operands have three dimensions, or all four (two of batch), any strides (0 for a batch that is
+    broadcast). Accumulates in float32
     for the half types, in the dtype otherwise.
     ``epilogue``: a call whose kernel has one phase over the rows ``b * M + m``: run it on a block of rows as soon as
     that block of ``out`` is complete,

@@ -17,13 +17,18 @@ __all__ = ["ConvolutionPlan", "GemmPlan", "HostPlan", "host_call", "strided_view
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """Inputs are ``[b, m, k]`` and ``[b, k, n]``."""
+    """Inputs are ``[b, m, k]`` and ``[b, k, n]``, or have two dimensions of batch.
 
-    def takes_view(self, item: Value) -> bool:
-        """Can the step read this operand where its base lies, through strides?"""
-        found = strided_view(item)
+    ``single``: each dimension of the product stands for one of the result's (so the result may have any strides).
+    """
+
+    single: bool = False
+
+    def takes_view(self, item: Value, root: Value) -> bool:
+        """Can the step read this operand where ``root`` lies, through strides?"""
+        found = strided_view(item, root)
         return found is not None and any(
-            _is_one(s) or _is_one(n) for s, n in zip(found[1][1:], item.shape[1:], strict=True)
+            _is_one(s) or _is_one(n) for s, n in zip(found[1][-2:], item.shape[-2:], strict=True)
         )
 
 
@@ -38,9 +43,9 @@ class ConvolutionPlan:
     output_padding: tuple[int, ...]
     groups: int
 
-    def takes_view(self, item: Value) -> bool:
+    def takes_view(self, item: Value, root: Value) -> bool:
         """Operands are dense tensors of their own shape."""
-        return False
+        return item is root
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +54,26 @@ class HostPlan:
 
     args: dict[str, Any]
 
-    def takes_view(self, item: Value) -> bool:
+    def takes_view(self, item: Value, root: Value) -> bool:
         """NumPy reads any strides."""
-        return strided_view(item) is not None
+        return strided_view(item, root) is not None
 
 
 def _is_one(size: Size) -> bool:
     return type(size) is int and size == 1
 
 
-def strided_view(value: Value) -> tuple[Size, tuple[Size, ...]] | None:
-    """(offset, strides) of ``value`` in the memory of the value below its index transforms (dense, or a buffer's
-    strides);
-    None when its elements do not lie at constant strides there."""
+def strided_view(value: Value, root: Value) -> tuple[Size, tuple[Size, ...]] | None:
+    """(offset, strides) of ``value`` in the memory of ``root``, a value below it.
+
+    None when its elements do not lie at constant strides there.
+    """
     from ..schedule.flat import affine  # the schedule package imports this one
 
     axes = tuple([Symbol(f"d{k}", 0, size - 1) for k, size in enumerate(value.shape)])
     index: Any = tuple([0 if _is_one(size) else axis for axis, size in zip(axes, value.shape, strict=True)])
     base = value
-    while base.kind == "map":
+    while base is not root:
         index = base.forward(index)  # type: ignore[misc]
         base = base.inputs[0]
     number: Any = 0
@@ -102,10 +108,15 @@ def _dot_general(call: Call) -> Value | None:
         return None
     left = tuple([d for d in range(len(lhs.shape)) if d not in lc and d not in lb])
     right = tuple([d for d in range(len(rhs.shape)) if d not in rc and d not in rb])
-    a = _collapsed(lhs, (tuple(lb), left, tuple(lc)))
-    b = _collapsed(rhs, (tuple(rb), tuple(rc), right))
+    single = len(lb) <= 2 and len(left) == 1 and len(right) == 1
+    if len(lb) == 2:
+        batches = ((lb[0],), (lb[1],)), ((rb[0],), (rb[1],))
+    else:
+        batches = ((tuple(lb),), (tuple(rb),))
+    a = _collapsed(lhs, (*batches[0], left, tuple(lc)))
+    b = _collapsed(rhs, (*batches[1], tuple(rc), right))
     value = call.value("extern", (a, b))
-    value.attrs = GemmPlan()
+    value.attrs = GemmPlan(single)
     return value
 
 

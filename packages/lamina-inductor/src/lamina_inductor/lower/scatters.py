@@ -12,7 +12,6 @@ from typing import Any
 
 from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
-from .externs import strided_view
 from .table import Call, lowers
 
 __all__ = ["ScatterPlan"]
@@ -32,9 +31,9 @@ class ScatterPlan:
     whole: bool
     mode: str
 
-    def takes_view(self, item: Value) -> bool:
+    def takes_view(self, item: Value, root: Value) -> bool:
         """Its loops read through any index transform of what lies in memory."""
-        return strided_view(item) is not None
+        return True
 
     def kept(self, updates: Value, indices: tuple[Value, ...]) -> tuple[int, ...]:
         """Dimensions of the updates along which different positions never meet."""

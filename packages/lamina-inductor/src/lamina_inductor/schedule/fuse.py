@@ -37,7 +37,8 @@ class ExternStep:
 class Fusion:
     """State and result of the pass.
 
-    where: value -> its group or step. reasons: why pairs were fused or not. siblings: buffer value -> last group
+    where: value -> its group or step. roots: (external value, operand) -> the value in memory that it is read from.
+    reasons: why pairs were fused or not. siblings: buffer value -> last group
     that reads all of it.
     """
 
@@ -49,6 +50,7 @@ class Fusion:
     siblings: dict[Value, tuple[Group, Index]] = field(default_factory=dict)
     reasons: list[Reason] = field(default_factory=list)
     required: dict[Value, None] = field(default_factory=dict)
+    roots: dict[tuple[Value, Value], Value] = field(default_factory=dict)
     _numbers: int = 0
 
     def number(self) -> int:
@@ -196,10 +198,19 @@ def _place_extern(fusion: Fusion, value: Value) -> None:
     for item in value.inputs:
         if type(value.attrs) is ScatterPlan and base_of(item).lazy:
             continue
-        operand = realize(fusion, item) if not value.attrs.takes_view(item) else realize(fusion, base_of(item))
-        home = fusion.where.get(operand)
+        root = fusion.roots[value, item] = _root(value, item)
+        home = fusion.where.get(realize(fusion, root))
         if home is not None:
             fusion.link(home, step)
+
+
+def _root(step: Value, item: Value) -> Value:
+    """What must lie in memory for the step to read ``item``: as far down the index transforms as it can read
+    through."""
+    for root in (base_of(item), *reversed(chain_to_base(item))):
+        if step.attrs.takes_view(item, root) and not root.lazy:
+            return root
+    return item
 
 
 def realize(fusion: Fusion, value: Value) -> Value:

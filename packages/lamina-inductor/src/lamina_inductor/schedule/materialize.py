@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.loops import Value
-from .fuse import ExternStep, Fusion
+from .fuse import Fusion
 from .groups import Group
 from .trace import base_of, numel
 
@@ -24,7 +24,9 @@ def materialize(fusion: Fusion) -> None:
     live: set[Value] = set()
     for step in fusion.steps:
         for item in step.value.inputs:
-            _read(fusion, step, item, readers, live)
+            root = fusion.roots.get((step.value, item))
+            if root is not None and root in fusion.where:
+                readers.setdefault(root, {})[step.number] = step
     for group in fusion.groups:
         group.sources = {}
     inlined: dict[Value, None] = {}
@@ -50,9 +52,6 @@ def materialize(fusion: Fusion) -> None:
 
 
 def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[int, Any]], live: set[Value]) -> None:
-    if type(reader) is ExternStep and item.kind == "map" and item in fusion.where:
-        readers.setdefault(item, {})[reader.number] = reader
-        return
     value = base_of(item)
     if value.lazy and value not in fusion.where:
         return
@@ -97,7 +96,7 @@ def _sweep(fusion: Fusion, live: set[Value]) -> None:
                 group.producers[home.number] = home
     for step in fusion.steps:
         for item in step.value.inputs:
-            home = fusion.where.get(item if item in fusion.where else base_of(item))
+            home = fusion.where.get(fusion.roots.get((step.value, item), item))
             if home is not None:
                 home.consumers[step.number] = step
                 step.producers[home.number] = home

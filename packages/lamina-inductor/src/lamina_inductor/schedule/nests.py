@@ -40,7 +40,8 @@ def build_nest(
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements."""
     inner = inner or frozenset()
-    axes = _ordered(statements, axes, inner)
+    if columns is None:  # an epilogue keeps the order of its product
+        axes = _ordered(statements, axes, inner)
     fast = fast_axis(statements, axes)
     statements, axes, sizes, inner, fast = _coalesced(statements, axes, sizes, inner, fast)
     flat = analyse(statements, axes, sizes, inner)

@@ -11,6 +11,7 @@ from ..ir.loops import Value
 from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
 from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
+from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .epilogues import attach_epilogues, fits_rows
@@ -34,6 +35,7 @@ def build_program(
     reference.
     """
     lowered = lower_graph(graph, supports=supports)
+    choose_layouts(lowered.values, lowered.outputs)
     fusion = fuse(lowered)
     materialize(fusion)
     return _Assembly(name, lowered, fusion).run()
@@ -206,7 +208,7 @@ class _Assembly:
     def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
         left, right = self.epilogues[group.number].value.inputs
         buffer = self.place[self.epilogues[group.number].value].buffer
-        return fits_rows(built, buffer, left.shape[0] * left.shape[1], right.shape[2])
+        return fits_rows(built, buffer, numel(left.shape[:-1]), right.shape[-1])
 
     def _direct(self, group: Group, writes: dict[int, Value]) -> dict[Value, list[Target]]:
         result: dict[Value, list[Target]] = {}
@@ -231,7 +233,7 @@ class _Assembly:
         self._assign(group, writes)
         direct = self._direct(group, writes)
         product = self.epilogues.get(group.number)
-        columns = None if product is None else product.value.inputs[1].shape[2]
+        columns = None if product is None else product.value.inputs[1].shape[-1]
         built = build_kernel(
             group,
             self.place.get,

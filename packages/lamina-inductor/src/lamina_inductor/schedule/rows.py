@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Symbol
 
-from .flat import Flat, analyse, substitute
+from .flat import Flat, affine, analyse, indices_of, substitute
 from .groups import axis_symbol
 
 __all__ = ["flat_rows"]
@@ -25,7 +25,8 @@ def flat_rows(flat: Flat, rows: list[Symbol], number: int) -> tuple[Flat, Symbol
         mapping[axis] = rest % flat.sizes[axis]
         rest = rest // flat.sizes[axis]
     mapping[rows[0]] = rest
-    statements = [substitute(s, mapping) for s in flat.statements]
+    together: dict[Any, Any] = dict.fromkeys(rows, 0) | {rows[-1]: row}
+    statements = [substitute(s, together if _walks_as_one(s, rows, flat) else mapping) for s in flat.statements]
     statements = [replace(s, axes=_moved(s.axes, mapping)) if hasattr(s, "axes") else s for s in statements]
     axes = [row, *[a for a in flat.axes if a not in mapping]]
     sizes: dict[Symbol, Any] = {row: extent}
@@ -33,6 +34,22 @@ def flat_rows(flat: Flat, rows: list[Symbol], number: int) -> tuple[Flat, Symbol
         if axis not in mapping:
             sizes[axis] = size if type(size) is int else size.substitute(mapping)
     return analyse(statements, axes, sizes, flat.inner), row
+
+
+def _walks_as_one(stmt: Any, rows: list[Symbol], flat: Flat) -> bool:
+    """Does the statement's index step over the rows as over one axis?"""
+    indices = indices_of(stmt)
+    if not indices:
+        return False
+    steps = affine(indices[0], frozenset(rows))
+    if steps is None:
+        return False
+    step: Any = steps.get(rows[-1], 0)
+    for axis, inner in zip(reversed(rows[:-1]), reversed(rows[1:]), strict=True):
+        step = step * flat.sizes[inner]
+        if not bool(steps.get(axis, 0) == step):
+            return False
+    return True
 
 
 def _moved(axes: frozenset[Symbol], mapping: dict[Any, Any]) -> frozenset[Symbol]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from lamina_fx import TensorSpec
+
 from ..ir.loops import Value
 from ..ir.program import Convolution, Gemm, HostCall, Operand
 from ..lower.externs import ConvolutionPlan, GemmPlan, strided_view
+from ..lower.table import sizes_of
 from .kernels import Target
-from .trace import base_of
 
 __all__ = ["extern_step", "whole"]
 
@@ -25,7 +27,7 @@ def extern_step(value: Value, place: dict[Value, Target], targets: dict[Value, l
     plan = value.attrs
 
     def operand(item: Value) -> Operand:
-        return _operand(item, place, plan, fusion)
+        return _operand(item, value, place, fusion)
 
     if type(plan) is GemmPlan:
         step: Any = Gemm(operand(value.inputs[0]), operand(value.inputs[1]), _product(value, place[value]))
@@ -52,27 +54,25 @@ def extern_step(value: Value, place: dict[Value, Target], targets: dict[Value, l
     return steps
 
 
-def _operand(item: Value, place: dict[Value, Target], plan: Any, fusion: Any) -> Operand:
-    if item.kind == "map" and item not in fusion.where:
-        base = base_of(item)
-        target = place[base]
-        base_strides, base.strides = base.strides, target.strides
-        found = strided_view(item)
-        base.strides = base_strides
-        assert found is not None, f"{item!r} is not a strided view of {base!r}"
-        return Operand(target.buffer, item.dtype, found[0], item.shape, found[1])
-    return whole(place[item], item)
+def _operand(item: Value, step: Value, place: dict[Value, Target], fusion: Any) -> Operand:
+    root = fusion.roots[step, item]
+    target = place[root]
+    if root is item:
+        return whole(target, item)
+    declared, root.strides = root.strides, target.strides
+    found = strided_view(item, root)
+    root.strides = declared
+    assert found is not None, f"{item!r} is not a strided view of {root!r}"
+    return Operand(target.buffer, item.dtype, found[0], item.shape, found[1])
 
 
 def _product(value: Value, target: Target) -> Operand:
     left, right = value.inputs
-    b, m, n = left.shape[0], left.shape[1], right.shape[2]
-    strides = _row_major(b, m, n)
-    return Operand(target.buffer, target.dtype, 0, (b, m, n), strides)
-
-
-def _row_major(b: Any, m: Any, n: Any) -> tuple[Any, ...]:
-    return m * n, n, 1
+    shape = (*left.shape[:-2], left.shape[-2], right.shape[-1])
+    strides = sizes_of(TensorSpec(shape, value.dtype).strides)
+    if value.attrs.single:
+        strides = (*(0,) * (len(shape) - len(value.shape)), *target.strides)
+    return Operand(target.buffer, target.dtype, 0, shape, strides)
 
 
 def _host(value: Value, place: dict[Value, Target], operand: Any) -> HostCall:

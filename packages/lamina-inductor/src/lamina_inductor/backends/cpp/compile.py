@@ -1,6 +1,7 @@
 """From program IR to a callable: print, look in the cache, compile, open.
 
-Two keys: an artifact is stored under a hash of its C++, its description and the tool chain; a caller that can name what it compiled
+Two keys: an artifact is stored under a hash of its C++, its description and the tool chain; a caller that can name
+what it compiled
 (a graph's content and options) passes ``key``, and ``find_compiled(key)`` then needs no lowering at all.
 """
 
@@ -23,7 +24,7 @@ from .toolchain import Toolchain, find_toolchain
 
 __all__ = ["NoCompiler", "compile_program", "find_compiled"]
 
-_FORMAT = "1"
+_FORMAT = "2"
 """Part of every key: changes when the description or the host ABI does."""
 
 
@@ -45,7 +46,8 @@ def _full_key(*parts: str) -> str:
 
 
 def find_compiled(key: str, *, store: ArtifactStore | None = None) -> Artifact | None:
-    """The artifact that ``compile_program(..., key=key)`` made, in this process or an earlier one; None: none, or damaged.
+    """The artifact that ``compile_program(..., key=key)`` made, in this process or an earlier one; None: none, or
+    damaged.
 
     Raises:
         NoCompiler: no compiler (then nothing can have been compiled for this machine).

@@ -46,11 +46,12 @@ def print_gemm(step: Gemm, shared: dict[str, str]) -> list[str]:
     lines, epilogue = _epilogue(step.epilogue, shared)
     operands = (step.left, step.right, step.out)
     pointers = ", ".join([f"(void *)({_pointer(o)})" for o in operands])
-    strides = _list([s for o in operands for s in o.strides])
-    sizes = ", ".join([number(v) for v in (*step.out.shape, step.left.shape[2])])
-    lines.append(
-        f"const lm_gemm_call g = {{{pointers}, {strides}, {sizes}, {_code(step.out)}, {int(step.accumulate)}, {epilogue}}};"
-    )
+    strides = _list([s for o in operands for s in ((0,) * (4 - len(o.strides)) + tuple(o.strides))])
+    *batch, rows, columns = step.out.shape
+    total = batch[0] * batch[1] if len(batch) == 2 else batch[0]
+    sizes = ", ".join([number(v) for v in (total, batch[-1], rows, columns, step.left.shape[-1])])
+    flags = f"{_code(step.out)}, {int(step.accumulate)}"
+    lines.append(f"const lm_gemm_call g = {{{pointers}, {strides}, {sizes}, {flags}, {epilogue}}};")
     return _block([*lines, "h->gemm(h, &g);"])
 
 

@@ -4,8 +4,8 @@
 typedef void (*lm_body)(void *context, i64 begin, i64 end);
 typedef struct {
     void *a, *b, *c;
-    i64 strides[9];
-    i64 batch, m, n, k, dtype, accumulate;
+    i64 strides[12];
+    i64 batch, inner, m, n, k, dtype, accumulate;
     lm_body epilogue;
     void *context;
 } lm_gemm_call;
