@@ -83,10 +83,8 @@ STRICT: list[tuple[Callable[..., Any], tuple[TensorSpec, ...], list[str]]] = [
         lambda x: ops.softmax(x, -1),
         (F,),
         [
-            "amax(x, (1,))", "reshape(amax, (2, 1))", "broadcast_in_dim(reshape, (2, 3), (0, 1))",
-            "sub(x, broadcast_in_dim)",
-            "exp(sub)", "sum(exp, (1,))", "reshape(sum, (2, 1))", "broadcast_in_dim(reshape_1, (2, 3), (0, 1))",
-            "div(exp, broadcast_in_dim_1)",
+            "amax(x, (1,))", "broadcast_in_dim(amax, (2, 3), (0,))", "sub(x, broadcast_in_dim)",
+            "exp(sub)", "sum(exp, (1,))", "broadcast_in_dim(sum, (2, 3), (0,))", "div(exp, broadcast_in_dim_1)",
         ],
     ),
 ]  # fmt: skip
@@ -175,10 +173,10 @@ def test_speed() -> None:
     graph = graph_of(chain, TensorSpec((4, 8, 16), float32))
     lowered = decompose(graph)
     made = plain = 9.0
-    for _ in range(7):  # both in turn, so that a busy machine slows both
-        start = time.perf_counter()
+    for _ in range(7):  # both in turn, in processor time: other processes do not count
+        start = time.process_time()
         decompose(graph)
-        middle = time.perf_counter()
+        middle = time.process_time()
         lowered.copy()
-        made, plain = min(made, middle - start), min(plain, time.perf_counter() - middle)
+        made, plain = min(made, middle - start), min(plain, time.process_time() - middle)
     assert made < 12 * plain, f"a node made costs {made / plain:.1f} times a node copied (20 us is 4 to 5)"

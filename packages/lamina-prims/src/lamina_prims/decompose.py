@@ -22,6 +22,7 @@ from typing import Any
 
 from lamina_fx import Graph, GraphBuilder, Node, Proxy, map_arguments
 
+from .dims import surely_same
 from .modes import MODES, Mode
 from .operator import Operator
 from .registry import operator as operator_of
@@ -150,12 +151,30 @@ class _Builder(GraphBuilder):
             self.chain = saved
 
     def _emit(self, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if operator.id == "broadcast_in_dim" and not kwargs:
+            args = self._past_reshape(*args)
         specs, nodes = _split(args)
         spec = operator.infer(specs, _map(kwargs, _spec_of) if kwargs else {})
         named = _map(kwargs, _node_of) if kwargs else None
         node = self.graph.create_node("call_function", operator.id, nodes, named, spec=spec, effect=operator.effect)
         node.meta = {**self.meta, "from": self.chain} if self.chain else dict(self.meta)
         return Proxy(node, self) if type(spec) is not tuple else self.results(node, spec)
+
+    def _past_reshape(self, value: Any, shape: Any, dims: Any) -> tuple[Any, Any, Any]:
+        """A reshape that only puts sizes of 1 in (as keepdim does) is not needed in front of a broadcast."""
+        node = value.node if type(value) is Proxy else None
+        if node is None or node.op != "call_function" or node.target != "reshape":
+            return value, shape, dims
+        source = node.args[0]
+        left = list(source.spec.shape)
+        kept = []
+        for size, dim in zip(node.spec.shape, dims, strict=True):
+            if left and surely_same((size,), left[:1]):
+                kept.append(dim)
+                left.pop(0)
+            elif type(size) is not int or size != 1:
+                return value, shape, dims
+        return (value, shape, dims) if left else (Proxy(source, self), shape, tuple(kept))
 
 
 def _split(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
