@@ -69,7 +69,7 @@ def load(f: str | os.PathLike[str], map_location: Any = None, weights_only: bool
 def _pack(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
     if isinstance(value, Tensor):
         key = path or "tensor"
-        array = np.ascontiguousarray(value.detach().numpy())
+        array = np.array(value.detach().numpy(), order="C")
         arrays[key] = array.view(_AS_BYTES[value.dtype.name]) if value.dtype.name in _AS_BYTES else array
         return {"tensor": key, "dtype": value.dtype.name, "grad": value.requires_grad}
     if value is None or isinstance(value, bool | int | float | str):

@@ -36,9 +36,9 @@ class FunctionNode(Node):
 
     def __init__(self, function: type[Function], edges: list[Any], metas: list[Any], needs: tuple[bool, ...]) -> None:
         super().__init__(edges, metas)
-        self.function = function
+        self._function = function
         self.needs_input_grad = needs
-        self.places: list[int] = []
+        self._places: list[int] = []
         self._to_save: tuple[Any, ...] = ()
         self._saved: list[Any] | None = None
         self._materialize = True
@@ -48,7 +48,7 @@ class FunctionNode(Node):
 
     def name(self) -> str:
         """Name of the function and ``Backward``."""
-        return f"{self.function.__name__}Backward"
+        return f"{self._function.__name__}Backward"
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save inputs and outputs for the backward pass (other values may be attributes of ``ctx``)."""
@@ -77,7 +77,7 @@ class FunctionNode(Node):
             RuntimeError: freed by an earlier backward, or written in place since.
         """
         if self._saved is None:
-            if self._to_save or self.function is None:
+            if self._to_save or self._function is None:
                 raise RuntimeError(_FREED)
             return ()
         values = []
@@ -126,7 +126,7 @@ class FunctionNode(Node):
                     shape, dtype = self._out_specs[i]
                     full[i] = operator("zeros")(shape, dtype=dtype)
         with calling_user_code():
-            results = self.function.backward(self, *full)
+            results = self._function.backward(self, *full)
         results = results if isinstance(results, (tuple, list)) else (results,)
         extra = [r for r in results[len(self.needs_input_grad) :] if r is not None]
         if len(results) < len(self.needs_input_grad) or extra:
@@ -135,7 +135,7 @@ class FunctionNode(Node):
                 f"{len(self.needs_input_grad)}, got {len(results)})"
             )
         flat = []
-        for place, meta in zip(self.places, self.metas):
+        for place, meta in zip(self._places, self.metas):
             gradient = results[place]
             if meta is None or gradient is None:
                 flat.append(None)
@@ -179,7 +179,7 @@ class Function:
                 edges.append(edge_of(value) if need and record else None)
                 metas.append((value._sizes, value.dtype) if need else None)
         node = FunctionNode(cls, edges, metas, needs)
-        node.places = places
+        node._places = places
         before = set_grad_enabled(False)
         try:
             if cls.setup_context is not Function.setup_context:

@@ -171,7 +171,7 @@ class _Recurrent(Module):
                     outs.reverse()
                 sides.append(root.stack(outs, 0))
                 finals.append(final)
-            x = sides[0] if len(sides) == 1 else F.cat(sides, -1)
+            x = sides[0] if len(sides) == 1 else root.cat(sides, -1)
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
         return x, finals

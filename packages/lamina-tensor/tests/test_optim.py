@@ -1,0 +1,102 @@
+"""Optimizers and schedules follow PyTorch's trajectories (stored in data/pytorch_values.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lamina_tensor as lt
+from lamina_tensor import optim
+
+VALUES = json.loads((Path(__file__).parent / "data" / "pytorch_values.json").read_text())
+
+
+@pytest.mark.parametrize("name", VALUES["optimizers"])
+def test_trajectories_are_pytorchs(name: str) -> None:
+    case = VALUES["optimizers"][name]
+    weight = lt.tensor([1.0, -2.0, 0.5], requires_grad=True)
+    optimizer = getattr(optim, case["class"])([weight], **case["options"])
+    for expected in case["trajectory"]:
+        optimizer.zero_grad()
+        (weight * weight * lt.tensor([1.0, 0.5, 2.0]) + weight.sin()).sum().backward()
+        optimizer.step()
+        np.testing.assert_allclose(weight.tolist(), expected, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", VALUES["schedulers"])
+def test_rates_are_pytorchs(name: str) -> None:
+    case = VALUES["schedulers"][name]
+    optimizer = optim.SGD([lt.zeros(1).requires_grad_()], lr=0.4)
+    schedule = getattr(optim.lr_scheduler, name)(optimizer, **case["options"])
+    rates = [optimizer.param_groups[0]["lr"]]
+    for _ in range(10):
+        schedule.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    np.testing.assert_allclose(rates, case["rates"], rtol=1e-6)
+
+
+def test_state_round_trip_continues_the_trajectory() -> None:
+    def run(optimizer: optim.Optimizer, weight: lt.Tensor, steps: int) -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            (weight * weight).sum().backward()
+            optimizer.step()
+
+    first = lt.tensor([1.0, 2.0], requires_grad=True)
+    one = optim.Adam([first], lr=0.1)
+    run(one, first, 3)
+    second = first.detach().clone().requires_grad_()
+    two = optim.Adam([second], lr=0.5)
+    two.load_state_dict(one.state_dict())
+    run(one, first, 3)
+    run(two, second, 3)
+    assert first.tolist() == second.tolist() and two.param_groups[0]["lr"] == 0.1
+
+
+def test_groups_have_options_of_their_own() -> None:
+    a, b = lt.ones(1).requires_grad_(), lt.ones(1).requires_grad_()
+    optimizer = optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.0}], lr=0.5)
+    (a + b).sum().backward()
+    optimizer.step()
+    assert a.item() == 0.5 and b.item() == 1.0
+
+
+def test_closure_is_evaluated_with_gradients() -> None:
+    weight = lt.ones(1).requires_grad_()
+    optimizer = optim.SGD([weight], lr=0.1)
+
+    def closure() -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = (weight * weight).sum()
+        loss.backward()
+        return loss
+
+    assert float(optimizer.step(closure)) == 1.0
+    assert weight.item() == pytest.approx(0.8)
+
+
+def test_wrong_arguments_say_what_is_wrong() -> None:
+    weight = lt.ones(1).requires_grad_()
+    with pytest.raises(ValueError, match="empty parameter list"):
+        optim.SGD([], lr=0.1)
+    with pytest.raises(TypeError, match="wrap it in a list"):
+        optim.SGD(weight, lr=0.1)
+    with pytest.raises(ValueError, match="non-leaf"):
+        optim.SGD([weight * 2], lr=0.1)
+    with pytest.raises(ValueError, match=r"invalid learning rate: -1"):
+        optim.Adam([weight], lr=-1)
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        optim.SGD([{"params": [weight]}, {"params": [weight]}], lr=0.1)
+    with pytest.raises(ValueError, match="different number of parameter groups"):
+        optim.SGD([weight], lr=0.1).load_state_dict({"state": {}, "param_groups": []})
+
+
+def test_plateau_lowers_the_rate() -> None:
+    optimizer = optim.SGD([lt.zeros(1).requires_grad_()], lr=1.0)
+    schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1, factor=0.5)
+    for measure in (1.0, 0.9, 0.9, 0.9, 0.9, 0.9):
+        schedule.step(measure)
+    assert optimizer.param_groups[0]["lr"] == 0.25
