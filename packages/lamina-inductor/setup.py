@@ -8,7 +8,7 @@ import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
-SOURCES = ("module", "program", "inputs", "workspace", "pool", "gemm", "convolution")
+SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution")
 
 
 def tensor_abi_folder() -> str:
@@ -30,6 +30,8 @@ setup(
                 "src/lamina_inductor/host/launcher.h",
                 "src/lamina_inductor/host/host_abi.h",
                 "src/lamina_inductor/host/steps.h",
+                "src/lamina_inductor/host/plan.h",
+                "src/lamina_inductor/host/plan.h",
             ],
             extra_compile_args=[
                 *[

@@ -39,7 +39,7 @@ def elementwise(op: str, dtype: DType, result: DType, arity: int, n: int, extra:
     """``out0[i] = op(arg0[i], ..., *extra)`` over ``n`` elements."""
     i = Symbol("i", 0, n - 1)
     names = [f"arg{k}" for k in range(arity)]
-    params = tuple(BufferParam(name, dtype, "in") for name in names) + (BufferParam("out0", result, "out"),)
+    params = (*(BufferParam(name, dtype, "in") for name in names), BufferParam("out0", result, "out"))
     loads = tuple(Load(f"x{k}", dtype, name, i) for k, name in enumerate(names))
     values = tuple(f"x{k}" for k in range(arity)) + tuple(extra)
     body = (*loads, Let("y", result, op, values), Store("out0", i, "y"))

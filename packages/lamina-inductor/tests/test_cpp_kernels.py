@@ -27,6 +27,7 @@ from lamina_inductor.ir.kernel import (
     Store,
 )
 from lamina_inductor.ir.program import Check, KernelCall, Launch, Program, SizeSource
+from lamina_prims import operator
 
 R, C = 37, 53
 r, c, c1, c2, i = (Symbol(n, 0, (R if n == "r" else C) - 1) for n in ("r", "c", "c1", "c2", "i"))
@@ -246,8 +247,6 @@ def test_several_parts_share_one_region() -> None:
 
 
 def test_philox_is_the_reference() -> None:
-    from lamina_prims import operator
-
     body = (
         Load("seed", int64, "arg0", Integer(0)),
         Load("offset", int64, "arg0", Integer(1)),
@@ -262,3 +261,59 @@ def test_philox_is_the_reference() -> None:
     for state in ([5, 0], [-(2**61) + 3, 2**33 - 2], [7, -3]):
         array = np.array(state, np.int64)
         np.testing.assert_array_equal(artifact(array)[0], operator("philox")(array, (1003,)))
+
+
+@pytest.mark.parametrize("name", ["float32", "int32", "float64"])
+@pytest.mark.parametrize("rows, columns", [(32, 128), (8, 8), (13, 21), (3, 40), (1, 1)])
+def test_tiles_are_filled_transposed(rows: int, columns: int, name: str) -> None:
+    dtype, pitch = dtype_of(name), rows + 1
+    one, a, b = Symbol("one", 0, 0), Symbol("a", 0, rows - 1), Symbol("b", 0, columns - 1)
+    a2, b2 = Symbol("a2", 0, rows - 1), Symbol("b2", 0, columns - 1)
+    fill = (Load("x", dtype, "arg0", a * columns + b), Store("tile", b * pitch + a, "x"))
+    use = (Load("y", dtype, "tile", b2 * pitch + a2), Store("out0", b2 * rows + a2, "y"))
+    body = (
+        Local("tile", dtype, columns * pitch),
+        Loop(a, Integer(rows), "serial", (Loop(b, Integer(columns), "simd", fill),)),
+        Loop(b2, Integer(columns), "serial", (Loop(a2, Integer(rows), "simd", use),)),
+    )
+    params = (BufferParam("arg0", dtype, "in"), BufferParam("out0", dtype, "out"))
+    kernel = Kernel("k0_turn", params, (), (Loop(one, Integer(1), "parallel", body),))
+    buffers = [
+        buffer("arg0", "input", (rows, columns), dtype),
+        buffer("out0", "output", (columns, rows), dtype),
+    ]
+    artifact = compile_program(program("turn", buffers, [Launch((KernelCall(kernel, ("arg0", "out0")),))]))
+    assert "lm_transpose(" in artifact.kernels[0].source
+    x = np.arange(rows * columns).reshape(rows, columns).astype(name)
+    np.testing.assert_array_equal(artifact(x)[0], x.T)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 255, 256, 257, 1000])
+def test_random_rows_are_drawn_by_blocks(columns: int) -> None:
+    j = Symbol("j", 0, columns - 1)
+    draw = (
+        Load("seed", int64, "arg0", Integer(0)),
+        Load("offset", int64, "arg0", Integer(1)),
+        IndexValue("at", int64, r * columns + j),
+        Let("w", uint32, "philox", ("seed", "offset", "at")),
+        Let("x", float32, "convert_element_type", ("w",)),
+        Store("out0", r * columns + j, "x"),
+        Accumulate("top", "x"),
+        Accumulate("all", "x"),
+    )
+    accumulators = (Accumulator("top", float32, "max"), Accumulator("all", float32, "sum"))
+    body = (Loop(j, Integer(columns), "simd", draw, accumulators), Store("out1", r, "top"), Store("out2", r, "all"))
+    params = (BufferParam("arg0", int64, "in"), *(BufferParam(f"out{k}", float32, "out") for k in range(3)))
+    kernel = Kernel("k0_draw", params, (), (Loop(r, Integer(R), "parallel", body),))
+    buffers = [buffer("arg0", "input", (2,), int64), buffer("out0", "output", (R, columns), float32)]
+    buffers += [buffer(f"out{k}", "output", (R,), float32, k) for k in (1, 2)]
+    artifact = compile_program(
+        program("draw", buffers, [Launch((KernelCall(kernel, ("arg0", "out0", "out1", "out2")),))])
+    )
+    state = np.array([11, 2**40 + 5], np.int64)
+    words = operator("philox")(state, (R, columns)).astype(np.float32)
+    drawn, top, total = artifact(state)
+    np.testing.assert_array_equal(drawn, words)
+    np.testing.assert_array_equal(top, words.max(1))
+    np.testing.assert_allclose(total, words.sum(1), rtol=1e-5)
+    assert ("lm_philox_fill" in artifact.kernels[0].source) == (columns >= 16)

@@ -146,7 +146,7 @@ def test_operators_without_kernels_run_their_reference() -> None:
     artifact = compile_program(host_call_program("inv"))
     x = np.array([[2.0, 1, 0], [0, 3, 0], [1, 0, 4]])
     np.testing.assert_allclose(artifact(x)[0], np.linalg.inv(x))
-    with pytest.raises(Exception, match="singular|Singular"):
+    with pytest.raises(Exception, match=r"(?i)singular"):
         artifact(np.zeros((3, 3)))
 
 

@@ -1,7 +1,9 @@
 """Keys of compiled graphs: a hash of everything that decides what is generated.
 
-The text form of a graph has operators, arguments, specs and source lines; what it does not show (arrays among the attributes, ranges of size
-symbols) is added. So is the code of the compiler itself: its version, and for development versions the state of its source files.
+The text form of a graph has operators, arguments, specs and source lines; what it does not show (arrays among the
+attributes, ranges of size
+symbols) is added. So is the code of the compiler itself: its version, and for development versions the state of its
+source files.
 """
 
 from __future__ import annotations

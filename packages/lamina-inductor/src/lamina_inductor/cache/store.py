@@ -1,11 +1,15 @@
 """One file per artifact: a shared library, then its description, then a trailer with a checksum.
 
-A loader of libraries ignores what follows the library, so the same file is what ``dlopen`` opens and what describes it: one
-inode an entry, one atomic rename, nothing that can come apart. Whatever does not end in a trailer with the right checksum
+A loader of libraries ignores what follows the library, so the same file is what ``dlopen`` opens and what describes
+it: one
+inode an entry, one atomic rename, nothing that can come apart. Whatever does not end in a trailer with the right
+checksum
 is treated as absent and replaced. Entries are found by a key that callers make of everything an artifact depends on.
 
-``LAMINA_CACHE_DIR`` is the folder (default: ``$XDG_CACHE_HOME/lamina`` or ``~/.cache/lamina``), ``LAMINA_CACHE_LIMIT`` its size in
-megabytes (default 2048; least recently used entries go first). A folder that cannot be written means: no disk cache, one note.
+``LAMINA_CACHE_DIR`` is the folder (default: ``$XDG_CACHE_HOME/lamina`` or ``~/.cache/lamina``),
+``LAMINA_CACHE_LIMIT`` its size in
+megabytes (default 2048; least recently used entries go first). A folder that cannot be written means: no disk cache,
+one note.
 """
 
 from __future__ import annotations

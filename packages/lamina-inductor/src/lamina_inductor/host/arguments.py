@@ -1,6 +1,7 @@
 """The slow paths of the launcher: inputs of unusual kinds or layouts, errors, and calls back into Python.
 
-The launcher reads tensors and NumPy arrays by itself. Everything else lands here: values that speak DLPack or the array interface,
+The launcher reads tensors and NumPy arrays by itself. Everything else lands here: values that speak DLPack or the
+array interface,
 arrays whose strides differ from what was compiled for, and messages for what does not fit.
 """
 
@@ -84,9 +85,10 @@ def adapter(name: str, inputs: Sequence[tuple[str, DType, bool] | None]) -> Call
                 f"{describe(value)}. Compile again for other shapes, or convert the argument."
             )
         if written:
+            found = tuple([s // array.itemsize for s in array.strides])
             raise RuntimeError(
-                f"{where} is written by the program, so it must be writeable and have the strides {strides} (in elements) it was "
-                f"compiled for; got {describe(value)} with strides {tuple(s // array.itemsize for s in array.strides)}."
+                f"{where} is written by the program, so it must be writeable and have the strides {strides} "
+                f"(in elements) it was compiled for; got {describe(value)} with strides {found}."
             )
         return with_strides(array, strides or ())
 

@@ -1,6 +1,7 @@
 """What must be known of a generated library to call it: stored with it, and enough to rebuild the callable.
 
-``describe(program, kernels, source)`` makes it, ``to_bytes`` and ``from_bytes`` store it: JSON, then the bytes of constants.
+``describe(program, kernels, source)`` makes it, ``to_bytes`` and ``from_bytes`` store it: JSON, then the bytes of
+constants.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ __all__ = ["Description", "KernelInfo", "describe", "from_bytes", "to_bytes"]
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """A generated kernel: its C++, what was fused into it as (node, operator, "file:line"), and what it reads and writes."""
+    """A generated kernel: its C++, what was fused into it as (node, operator, "file:line"), and what it reads and
+    writes."""
 
     name: str
     source: str
@@ -37,7 +39,8 @@ class KernelInfo:
 
 @dataclass(frozen=True)
 class Description:
-    """See the module. ``inputs``: (label, dtype name, ndim, written) or None; ``outputs``: (dtype name, ndim); ``sizes``: (symbol, input,
+    """See the module. ``inputs``: (label, dtype name, ndim, written) or None; ``outputs``: (dtype name, ndim);
+    ``sizes``: (symbol, input,
     dim or -1); ``numbers``: as the launcher reads them, None with symbolic sizes; ``results``: (kind, value);
     ``checks``: (number, exception, message); ``host_calls``: steps that run a reference.
     """

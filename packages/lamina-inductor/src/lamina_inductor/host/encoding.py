@@ -1,6 +1,8 @@
-"""Values of a program description as JSON and back: no pickle, so a tampered cache file cannot run code while it is read.
+"""Values of a program description as JSON and back: no pickle, so a tampered cache file cannot run code while it is
+read.
 
-Numbers, strings, None, lists and tuples, dicts, element types, devices, slices, operands (``{"": "operand", ...}``) and size expressions.
+Numbers, strings, None, lists and tuples, dicts, element types, devices, slices, operands (``{"": "operand", ...}``)
+and size expressions.
 
 >>> decode(encode((1, float("inf"), None, slice(0, 2, 1))))
 (1, inf, None, slice(0, 2, 1))

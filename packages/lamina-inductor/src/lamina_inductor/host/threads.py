@@ -55,7 +55,8 @@ def set_num_threads(threads: int) -> None:
 
 
 def default_threads() -> int:
-    """``LAMINA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the cores this process may use (its CPU quota included)."""
+    """``LAMINA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the cores this process may use (its CPU quota
+    included)."""
     for variable in ("LAMINA_NUM_THREADS", "OMP_NUM_THREADS"):
         text = os.environ.get(variable, "").partition(",")[0].strip()
         if text.isdigit() and int(text) > 0:

@@ -1,6 +1,7 @@
 """The C++ backend: programs as shared libraries.
 
-``compile_program(program)`` prints kernels and host program, compiles them (or finds them in the cache) and opens the artifact.
+``compile_program(program)`` prints kernels and host program, compiles them (or finds them in the cache) and opens the
+artifact.
 ``supports(op, dtype)`` says whether an elementwise operator can be printed.
 """
 

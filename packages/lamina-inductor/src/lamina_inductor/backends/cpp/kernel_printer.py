@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lamina_fx import DType
 from lamina_fx.dtype import bool_, int64
-from lamina_fx.symbolic import Expr, Symbol, to_c
+from lamina_fx.symbolic import Expr, to_c
 
 from ...ir.kernel import (
     Accumulate,
@@ -31,102 +31,14 @@ from ...ir.kernel import (
     Store,
     walk,
 )
+from .accumulators import CLAUSE, STORE_MODES, combine, identity
 from .elementwise import convert, expression
 from .literals import literal, memory_type, value_type
+from .names import c_name, symbol_name
 from .random_blocks import FillRandom
 from .transposes import TransposeTile
 
-__all__ = ["phase_names", "print_kernel", "symbol_name"]
-
-_RESERVED = frozenset(
-    [
-        "alignas",
-        "and",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "compl",
-        "const",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "not",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-        "xor",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-        "c64",
-        "c128",
-        "begin",
-        "end",
-        "context",
-        "call",
-        "linux",
-        "unix",
-    ]
-)
+__all__ = ["phase_names", "print_kernel"]
 
 
 def phase_names(kernel: Kernel) -> tuple[str, ...]:
@@ -176,7 +88,7 @@ class _PhasePrinter:
                 self.write(self.pointer(i, param))
         for i, symbol in enumerate(self.kernel.sizes):
             if symbol.name in used:
-                self.write(f"const i64 {_name(symbol.name)} = call->s[{i}];")
+                self.write(f"const i64 {c_name(symbol.name)} = call->s[{i}];")
         if self.checked:
             self.write("i64 lm_error = 0;")
         self.phase()
@@ -195,10 +107,10 @@ class _PhasePrinter:
         const = "const " if param.role == "in" else ""
         aliased = param.aliased is not None or any(p.aliased == param.name for p in self.kernel.params)
         restrict = "" if aliased else "__restrict "
-        return f"{const}{kind} *{restrict}{_name(param.name)} = ({const}{kind} *)call->p[{i}];"
+        return f"{const}{kind} *{restrict}{c_name(param.name)} = ({const}{kind} *)call->p[{i}];"
 
     def phase(self) -> None:
-        loop, axis = self.loop, _name(self.loop.axis.name)
+        loop, axis = self.loop, c_name(self.loop.axis.name)
         simd = loop.kind == "parallel simd"
         if simd:
             self.simd_pragma(loop)
@@ -227,7 +139,7 @@ class _PhasePrinter:
             self.simd_pragma(loop)
         elif loop.kind == "unroll":
             self.write("#pragma GCC unroll 64")
-        axis, extent = _name(loop.axis.name), self.index(loop.extent)
+        axis, extent = c_name(loop.axis.name), self.index(loop.extent)
         step = f"++{axis}" if loop.step == 1 else f"{axis} += {loop.step}"
         self.write(f"for (i64 {axis} = 0; {axis} < {extent}; {step}) {{")
         self.inside(loop.body, simd)
@@ -238,10 +150,10 @@ class _PhasePrinter:
         clauses: dict[str, list[str]] = {}
         for accumulator in loop.accumulators:
             scan = self.scans[accumulator.name]
-            sign = _CLAUSE[accumulator.kind]
+            sign = CLAUSE[accumulator.kind]
             if accumulator.dtype.kind == "bool":
                 sign = {"+": "|", "*": "&", "max": "|", "min": "&"}.get(sign, sign)
-            clauses.setdefault(sign, []).append(_name(accumulator.name))
+            clauses.setdefault(sign, []).append(c_name(accumulator.name))
             if scan.flag:
                 clauses.setdefault("|", []).append(scan.flag)
         if any(type(s) is BindIndex and s.size is not None for s in walk(loop.body)):
@@ -250,9 +162,9 @@ class _PhasePrinter:
         self.write(f"#pragma omp simd{text}")
 
     def declare(self, accumulator: Accumulator) -> None:
-        name, dtype, kind = _name(accumulator.name), accumulator.dtype, accumulator.kind
+        name, dtype, kind = c_name(accumulator.name), accumulator.dtype, accumulator.kind
         self.types[accumulator.name] = int64 if kind in ("argmax", "argmin") else dtype
-        start = _identity(accumulator) if accumulator.init is None else self.operand(accumulator.init, dtype)
+        start = identity(accumulator) if accumulator.init is None else self.operand(accumulator.init, dtype)
         if kind in ("argmax", "argmin"):
             best = f"{name}_best"
             self.scans[accumulator.name] = _Scan(accumulator, best=best)
@@ -267,13 +179,13 @@ class _PhasePrinter:
             self.write(f"i32 {flag} = {name} != {name};")
 
     def finish(self, accumulator: Accumulator) -> None:
-        scan, name = self.scans[accumulator.name], _name(accumulator.name)
+        scan, name = self.scans[accumulator.name], c_name(accumulator.name)
         if scan.flag:
             self.write(f"{name} = {scan.flag} ? {literal(float('nan'), accumulator.dtype)} : {name};")
 
     def accumulate(self, stmt: Accumulate) -> None:
         scan = self.scans[stmt.accumulator]
-        accumulator, name = scan.accumulator, _name(stmt.accumulator)
+        accumulator, name = scan.accumulator, c_name(stmt.accumulator)
         dtype, kind = accumulator.dtype, accumulator.kind
         value = self.operand(stmt.value, dtype)
         if scan.best:
@@ -289,7 +201,7 @@ class _PhasePrinter:
             if scan.flag:
                 self.write(f"{scan.flag} |= {value} != {value};")
             return
-        self.write(f"{name} = {_combine(kind, dtype, name, value)};")
+        self.write(f"{name} = {combine(kind, dtype, name, value)};")
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -309,7 +221,7 @@ class _PhasePrinter:
             self.define(stmt.name, stmt.dtype, self.index_value(stmt))  # type: ignore[union-attr]
         elif kind is Local:
             self.types[stmt.name] = stmt.dtype  # type: ignore[union-attr]
-            self.write(f"alignas(64) {memory_type(stmt.dtype)} {_name(stmt.name)}[{stmt.size}];")  # type: ignore[union-attr]
+            self.write(f"alignas(64) {memory_type(stmt.dtype)} {c_name(stmt.name)}[{stmt.size}];")  # type: ignore[union-attr]
         elif kind is FillRandom:
             self.fill_random(stmt)  # type: ignore[arg-type]
         elif kind is TransposeTile:
@@ -317,14 +229,14 @@ class _PhasePrinter:
         elif kind is BindIndex:
             self.bind(stmt)  # type: ignore[arg-type]
         elif kind is If:
-            self.write(f"if ({_name(stmt.condition)}) {{")  # type: ignore[union-attr]
+            self.write(f"if ({c_name(stmt.condition)}) {{")  # type: ignore[union-attr]
             self.inside(stmt.body, False)  # type: ignore[union-attr]
         else:
             raise TypeError(f"kernel {self.kernel.name}: {kind.__name__} is no statement")
 
     def define(self, name: str, dtype: DType, text: str) -> None:
         self.types[name] = dtype
-        self.write(f"const {value_type(dtype)} {_name(name)} = {text};")
+        self.write(f"const {value_type(dtype)} {c_name(name)} = {text};")
 
     def let(self, stmt: Let) -> None:
         if stmt.op == "convert_element_type":
@@ -350,30 +262,30 @@ class _PhasePrinter:
         return known[0] if known else stmt.dtype
 
     def load(self, stmt: Load) -> None:
-        text = f"{_name(stmt.buffer)}[{self.index(stmt.index)}]"
+        text = f"{c_name(stmt.buffer)}[{self.index(stmt.index)}]"
         if stmt.dtype.kind == "bool":
             text += " != 0"
         if stmt.mask is not None:
-            text = f"{_name(stmt.mask)} ? {text} : {self.operand(stmt.other, stmt.dtype)}"
+            text = f"{c_name(stmt.mask)} ? {text} : {self.operand(stmt.other, stmt.dtype)}"
         self.define(stmt.name, stmt.dtype, text)
 
     def store(self, stmt: Store) -> None:
         dtype = self.types[stmt.buffer]
-        place = f"{_name(stmt.buffer)}[{self.index(stmt.index)}]"
+        place = f"{c_name(stmt.buffer)}[{self.index(stmt.index)}]"
         value = self.operand(stmt.value, dtype)
         if stmt.mode != "set":
             if stmt.atomic:
-                body = _combine(_STORE_MODES[stmt.mode], dtype, "lm_old", value)
+                body = combine(STORE_MODES[stmt.mode], dtype, "lm_old", value)
                 kind = memory_type(dtype)
                 text = f"lm_atomic(&{place}, [&]({kind} lm_old) {{ return ({kind})({body}); }});"
-                self.write(f"if ({_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
+                self.write(f"if ({c_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
                 return
-            value = _combine(_STORE_MODES[stmt.mode], dtype, place, value)
+            value = combine(STORE_MODES[stmt.mode], dtype, place, value)
         text = f"{place} = {value};"
-        self.write(f"if ({_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
+        self.write(f"if ({c_name(stmt.mask)}) {text}" if stmt.mask is not None else text)
 
     def bind(self, stmt: BindIndex) -> None:
-        name, value = _name(stmt.symbol.name), f"(i64){_name(stmt.value)}"
+        name, value = c_name(stmt.symbol.name), f"(i64){c_name(stmt.value)}"
         if stmt.size is None:
             self.write(f"const i64 {name} = {value};")
             return
@@ -384,7 +296,7 @@ class _PhasePrinter:
             self.write(f"const i64 {raw} = {value};")
         bad = f"(u64){raw} >= (u64)({size})"
         self.write(f"const bool {name}_bad = {bad};")
-        hit = f"{name}_bad" if stmt.mask is None else f"{name}_bad & {_name(stmt.mask)}"
+        hit = f"{name}_bad" if stmt.mask is None else f"{name}_bad & {c_name(stmt.mask)}"
         error = f"({hit}) ? (i64){stmt.check} : (i64)0"
         self.write(f"const i64 {name}_error = {error};")
         self.write(f"lm_error = {name}_error > lm_error ? {name}_error : lm_error;")
@@ -393,10 +305,10 @@ class _PhasePrinter:
     def fill_random(self, stmt: FillRandom) -> None:
         seed, offset = (self.operand(o, int64) for o in (stmt.seed, stmt.offset))
         place = f"{self.index(stmt.first)}, {self.index(stmt.count)}"
-        self.write(f"lm_philox_fill({_name(stmt.target)}, {seed}, {offset}, {place});")
+        self.write(f"lm_philox_fill({c_name(stmt.target)}, {seed}, {offset}, {place});")
 
     def transpose(self, stmt: TransposeTile) -> None:
-        places = [f"{_name(n)} + {self.index(i)}" for n, i in ((stmt.target, stmt.start), (stmt.buffer, stmt.first))]
+        places = [f"{c_name(n)} + {self.index(i)}" for n, i in ((stmt.target, stmt.start), (stmt.buffer, stmt.first))]
         sizes = [self.index(i) for i in (stmt.pitch, stmt.stride, stmt.rows, stmt.columns)]
         self.write(f"lm_transpose({places[0]}, {sizes[0]}, {places[1]}, {', '.join(sizes[1:])});")
 
@@ -406,7 +318,7 @@ class _PhasePrinter:
         return self.types[operand] if type(operand) is str else otherwise
 
     def operand(self, operand: Operand, dtype: DType) -> str:
-        return _name(operand) if type(operand) is str else literal(operand, dtype)
+        return c_name(operand) if type(operand) is str else literal(operand, dtype)
 
     def index(self, expr: Expr | int) -> str:
         return str(expr) if type(expr) is int else to_c(expr, symbol_name)  # type: ignore[arg-type]
@@ -414,45 +326,6 @@ class _PhasePrinter:
     def index_value(self, stmt: IndexValue) -> str:
         text = self.index(stmt.expr)
         return f"({text})" if stmt.dtype.kind == "bool" else convert(f"({text})", int64, stmt.dtype)
-
-
-_CLAUSE = {"sum": "+", "prod": "*", "max": "max", "min": "min", "any": "|", "all": "&", "xor": "^"}
-_STORE_MODES = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
-
-
-def _combine(kind: str, dtype: DType, a: str, b: str) -> str:
-    if kind in ("any", "all", "xor"):
-        return f"{a} {dict(any='|', all='&', xor='^')[kind]} {b}"
-    if dtype.kind == "bool":
-        return f"{a} {'|' if kind in ('sum', 'max') else '&'} {b}"
-    if kind in ("max", "min"):
-        return f"lm_{kind}({a}, {b})"
-    return expression("add" if kind == "sum" else "multiply", dtype, dtype, [a, b])
-
-
-def _identity(accumulator: Accumulator) -> str:
-    kind, dtype = accumulator.kind, accumulator.dtype
-    if kind in ("sum", "any", "xor"):
-        return literal(0, dtype)
-    if kind in ("prod", "all"):
-        return literal(1, dtype) if dtype.kind != "int" or kind == "prod" else literal(-1, dtype)
-    lowest = kind in ("max", "argmax")
-    if dtype.kind == "float":
-        return literal(float("-inf") if lowest else float("inf"), dtype)
-    if dtype.kind == "bool":
-        return literal(not lowest, dtype)
-    bits = dtype.itemsize * 8 - dtype.is_signed
-    smallest = -(1 << bits) if dtype.is_signed else 0
-    return literal(smallest if lowest else (1 << bits) - 1, dtype)
-
-
-def _name(name: str) -> str:
-    return f"{name}_" if name in _RESERVED or name.startswith(("lm_", "lamina_")) else name
-
-
-def symbol_name(symbol: Symbol) -> str:
-    """How a size or loop symbol is spelt in C++."""
-    return _name(symbol.name)
 
 
 def _mentioned(loop: Loop) -> frozenset[str]:
@@ -466,8 +339,13 @@ def _mentioned(loop: Loop) -> frozenset[str]:
     return frozenset(found)
 
 
+_INDEX_FIELDS = tuple(
+    ["extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns"]
+)
+
+
 def _expressions(stmt: Stmt) -> Iterator[Expr]:
-    for field in ("extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns"):
+    for field in _INDEX_FIELDS:
         value = getattr(stmt, field, None)
         if isinstance(value, Expr):
             yield value

@@ -1,7 +1,9 @@
 """Small rewrites of kernel IR that make the printed code cheaper without changing what it means.
 
-- a division by a value that does not change in an innermost loop becomes a product with its reciprocal (the softmax's sum, a
-  norm's deviation): one rounding more, a tenth of the time. Divisions by constants stay, so that they round as in eager;
+- a division by a value that does not change in an innermost loop becomes a product with its reciprocal (the softmax's
+sum, a
+  norm's deviation): one rounding more, a tenth of the time. Divisions by constants stay, so that they round as in
+  eager;
 - ``erf(x) + 1`` becomes one function, which needs one polynomial instead of two and does not cancel for negative ``x``.
 """
 

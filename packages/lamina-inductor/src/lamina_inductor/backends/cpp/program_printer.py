@@ -152,7 +152,8 @@ class _HostPrinter:
         lines = [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
         lines += [f"    n[{i}] = {number(e)};" for i, e in enumerate(layout_numbers(self.program))]
         text = "\n".join(lines)
-        return f'extern "C" __attribute__((visibility("default"))) void lamina_layout(const i64 *sizes, i64 *n) {{\n{text}\n}}\n'
+        head = 'extern "C" __attribute__((visibility("default"))) void lamina_layout(const i64 *sizes, i64 *n)'
+        return f"{head} {{\n{text}\n}}\n"
 
 
 def count_outputs(program: Program) -> int:
@@ -166,7 +167,8 @@ def output_buffers(program: Program) -> list[Buffer]:
 
 
 def layout_numbers(program: Program) -> list[Expr | int]:
-    """The numbers a launcher needs, in the order it reads them: sizes and strides of each tensor input, then of each output, the
+    """The numbers a launcher needs, in the order it reads them: sizes and strides of each tensor input, then of each
+    output, the
     workspace's bytes, then sizes that are results.
     """
     found: list[Expr | int] = []

@@ -1,7 +1,9 @@
 """Philox in blocks: a pass over kernel IR.
 
-The cipher makes four words at a time; a vectorised loop that asks for word ``i % 4`` of counter ``i // 4`` in every lane computes each
-block four times. Here such a loop is cut into pieces of 256 elements: ``FillRandom`` writes the words of a piece to a small array, and
+The cipher makes four words at a time; a vectorised loop that asks for word ``i % 4`` of counter ``i // 4`` in every
+lane computes each
+block four times. Here such a loop is cut into pieces of 256 elements: ``FillRandom`` writes the words of a piece to a
+small array, and
 the loop reads them. The bits are the same.
 """
 
@@ -121,7 +123,8 @@ def _draws(loop: Loop) -> list[tuple[Let, Expr]]:
 
 
 def _fixed_names(loop: Loop) -> dict[str, Stmt]:
-    """Values of the body that are the same in every iteration (loads of unwritten memory, and what is computed from them)."""
+    """Values of the body that are the same in every iteration (loads of unwritten memory, and what is computed from
+    them)."""
     bound = {s.symbol for s in loop.body if type(s) is BindIndex} | {loop.axis}
     written = {s.buffer for s in walk(loop.body) if type(s) is Store}
     inside = {name for s in loop.body if (name := getattr(s, "name", None))}
@@ -168,7 +171,8 @@ def _moved(stmt: Stmt, at: dict[Symbol, Expr], words: dict[str, str], inner: Sym
 def _accumulators(
     loop: Loop, body: tuple[Stmt, ...]
 ) -> tuple[tuple[Accumulator, ...], tuple[tuple[Accumulator, ...], tuple[Stmt, ...]], tuple[Stmt, ...]]:
-    """Accumulators of the loop over blocks, those of a block with its body, and what feeds the first from the second."""
+    """Accumulators of the loop over blocks, those of a block with its body, and what feeds the first from the
+    second."""
     if not loop.accumulators:
         return (), ((), body), ()
     part = {a.name: f"{a.name}_part" for a in loop.accumulators}

@@ -6,7 +6,7 @@ from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr, to_c
 
 from ...ir.kernel import Loop
 from ...ir.program import KernelCall
-from .kernel_printer import symbol_name
+from .names import symbol_name
 
 __all__ = ["constant", "iterations", "number", "phase_grain", "size_name"]
 

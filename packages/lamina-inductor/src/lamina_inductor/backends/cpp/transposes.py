@@ -1,6 +1,7 @@
 """Filling a tile the other way round: a pass over kernel IR that finds the loops which do it.
 
-A schedule reads a tile along the memory and stores it transposed in a local array. As a vectorised loop that is a scatter, 16 stores for
+A schedule reads a tile along the memory and stores it transposed in a local array. As a vectorised loop that is a
+scatter, 16 stores for
 16 elements; as ``TransposeTile`` it is blocks of 8 x 8 in registers.
 
     Loop a in A: serial                              TransposeTile tile[b*P + a] = b0[... + a*S + b], a < A, b < B
