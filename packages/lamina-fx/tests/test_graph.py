@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 
 import pytest
 from graph_samples import SAMPLES, everything, random_graphs
@@ -388,9 +387,9 @@ def test_import_is_fast_and_needs_nothing():
     loaded = {module.partition(".")[0] for module in run.stdout.split()}
     assert loaded <= {"lamina_fx", *sys.stdlib_module_names}
     assert not loaded & {"inspect", "dataclasses", "pathlib"}, "slow to import"
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import lamina_fx"], check=True)
-    assert time.perf_counter() - start < 2.0
+    code = "import time; s = time.process_time(); import lamina_fx; print(time.process_time() - s)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 1.0, "budget: 0.05 s on a quiet machine with compiled modules"
 
 
 def test_public_names():

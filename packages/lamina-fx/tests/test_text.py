@@ -258,16 +258,16 @@ def test_json_conforms_to_the_schema():
 def test_speed():
     graph = fx.Graph()
     spec = fx.TensorSpec((128, 256), fx.float32)
-    start = time.perf_counter()
+    start = time.process_time()
     a, b = graph.placeholder("x", spec=spec), graph.placeholder("y", spec=spec)
     for _ in range(5000):
         a, b = graph.call_function("add", (a, b), spec=spec), a
         a = graph.call_function("sum", (a, (0, 1)), {"keepdim": True}, spec=spec)
     graph.output((a, b))
-    built = time.perf_counter()
+    built = time.process_time()
     text = fx.print_graph(graph)
     again = fx.parse(text)
-    done = time.perf_counter()
+    done = time.process_time()
     assert again == graph
     assert built - start < 0.5, "budget: 0.1 s on a quiet machine"
     assert done - built < 2.0, "budget: 0.5 s on a quiet machine"

@@ -39,7 +39,10 @@ def same_sizes(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """Are the sizes equal as expressions? Never guards, unlike ``==`` of symbolic sizes."""
     if len(a) != len(b):
         return False
-    return all(x is y or _same(x, y) for x, y in zip(a, b, strict=True))
+    for x, y in zip(a, b):  # noqa: SIM110  (a loop is faster than all() of a generator here)
+        if x is not y and not _same(x, y):
+            return False
+    return True
 
 
 def _same(x: Size, y: Size) -> bool:

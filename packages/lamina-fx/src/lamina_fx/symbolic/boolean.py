@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from .expr import Expr, Integer
 from .operations import And, Eq, Le, Lt, Ne, Or
-from .simplify import Terms, add, from_terms, linear, scale, subtract
+from .simplify import Terms, from_terms, linear, scale, shift, subtract
 from .truth import FALSE, TRUE, BooleanConstant, BooleanExpr
 
 __all__ = ["conjunction", "difference", "disjunction", "equal", "less", "less_equal", "negation"]
@@ -24,7 +24,7 @@ def _integer(value: Expr) -> Expr:
 
 def less(a: Expr, b: Expr) -> BooleanExpr:
     """a < b."""
-    return _at_most_zero(add(subtract(_integer(a), _integer(b)), Integer(1)))
+    return _at_most_zero(shift(subtract(_integer(a), _integer(b)), 1))
 
 
 def less_equal(a: Expr, b: Expr) -> BooleanExpr:
@@ -36,10 +36,24 @@ def difference(comparison: Expr) -> Expr:
     """The expression that a comparison compares with zero: ``d <= 0``, ``d == 0`` or ``d != 0``."""
     assert isinstance(comparison, (Eq, Ne, Lt, Le))
     result = subtract(comparison.args[0], comparison.args[1])
-    return add(result, Integer(1)) if isinstance(comparison, Lt) else result
+    return shift(result, 1) if isinstance(comparison, Lt) else result
+
+
+_known: dict[Expr, BooleanExpr] = {}
+_CACHE_LIMIT = 200_000
 
 
 def _at_most_zero(d: Expr) -> BooleanExpr:
+    """d <= 0."""
+    known = _known.get(d)
+    if known is None:
+        if len(_known) > _CACHE_LIMIT:
+            _known.clear()
+        known = _known[d] = _make_at_most_zero(d)
+    return known
+
+
+def _make_at_most_zero(d: Expr) -> BooleanExpr:
     low, high = d.range()
     if high is not None and high <= 0:
         return TRUE
@@ -103,7 +117,7 @@ def negation(value: Expr) -> BooleanExpr:
     if isinstance(value, Ne):
         return Eq.make(*value.args)
     if isinstance(value, (Lt, Le)):
-        return _at_most_zero(scale(subtract(difference(value), Integer(1)), -1))
+        return _at_most_zero(scale(shift(difference(value), -1), -1))
     if isinstance(value, And):
         return disjunction(tuple([negation(a) for a in value.args]))
     if isinstance(value, Or):

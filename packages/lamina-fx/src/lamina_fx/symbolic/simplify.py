@@ -14,7 +14,7 @@ from . import divisibility
 from .expr import Expr, Integer, Sum
 from .operations import FloorDiv, Max, Min, Mod, Product
 
-__all__ = ["add", "linear", "maximum", "minimum", "multiply", "scale", "subtract", "sum_of"]
+__all__ = ["add", "linear", "maximum", "minimum", "multiply", "product", "scale", "shift", "subtract", "sum_of"]
 
 _EXPANSION_LIMIT = 64  # terms; above, a product of sums stays a product
 _CACHE_LIMIT = 200_000
@@ -88,6 +88,8 @@ def subtract(a: Expr, b: Expr) -> Expr:
     """a - b."""
     if a is b:
         return Integer(0)
+    if type(b) is Integer:
+        return shift(a, -b.value)
     constant, terms = linear(a)
     other_constant, other = linear(b)
     constant -= other_constant
