@@ -283,6 +283,13 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
         """Set all elements to zero; returns the tensor."""
         return copy_into(self, 0)
 
+    def fill_diagonal_(self, fill_value: float, wrap: bool = False) -> Any:
+        """Set the main diagonal of a matrix; returns the tensor. ``wrap`` (for tall matrices) is not supported."""
+        if wrap:
+            raise NotImplementedError("fill_diagonal_: wrap=True is not supported")
+        copy_into(operator("diagonal")(self), fill_value)
+        return self
+
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
     ) -> Any:
