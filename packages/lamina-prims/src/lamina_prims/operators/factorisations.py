@@ -42,6 +42,7 @@ def _qr(xp: Any, input: Any, mode: str = "reduced") -> Any:
 
 
 @primitive(
+    result_names=("Q", "R"),
     names=("linalg.qr", "qr", "Tensor.qr"),
     meta=_qr_meta,
     reference=_qr,
@@ -89,6 +90,7 @@ def _eigh(xp: Any, input: Any, UPLO: str = "L") -> Any:
 
 
 @primitive(
+    result_names=("eigenvalues", "eigenvectors"),
     names=("linalg.eigh",),
     meta=_eigh_meta,
     reference=_eigh,
@@ -143,6 +145,7 @@ def _svd(xp: Any, input: Any, full_matrices: bool = True) -> Any:
 
 
 @primitive(
+    result_names=("U", "S", "Vh"),
     names=("linalg.svd",),
     meta=_svd_meta,
     reference=_svd,

@@ -266,6 +266,7 @@ def _slogdet(xp: Any, input: Any) -> Any:
 
 
 @primitive(
+    result_names=("sign", "logabsdet"),
     names=("linalg.slogdet", "slogdet", "Tensor.slogdet"),
     meta=_slogdet_meta,
     reference=_slogdet,

@@ -185,6 +185,7 @@ _EXTREMA = calls(
 
 
 @primitive(
+    result_names=("values", "indices"),
     names=("cummax", "Tensor.cummax"),
     meta=_extremum_meta("cummax"),
     reference=_extremum_reference("maximum"),
@@ -197,6 +198,7 @@ def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 @primitive(
+    result_names=("values", "indices"),
     names=("cummin", "Tensor.cummin"),
     meta=_extremum_meta("cummin"),
     reference=_extremum_reference("minimum"),

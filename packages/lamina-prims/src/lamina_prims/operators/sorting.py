@@ -1,4 +1,4 @@
-"""Sorting and searching: sort and what follows from it, searchsorted, unique.
+"""Sorting: sort and what follows from it, such as topk, median and mode.
 
 NaN counts as greater than every number. Sorting is always stable.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import TensorSpec, int32, int64
+from lamina_fx import TensorSpec, int64
 
 from ..along import positions
 from ..arrays import array_namespace
 from ..dims import canonical_dim
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
-from ..types import Scalar, Tensor
+from ..types import Tensor
 from .scans import cummax
 
 __all__ = [
-    "argsort", "bucketize", "kthvalue", "median", "median_all", "mode", "msort", "nanmedian",
-    "searchsorted", "sort", "topk",
+    "argsort", "kthvalue", "median", "median_all", "mode", "msort", "nanmedian",
+    "sort", "topk",
 ]  # fmt: skip
 
 _RANGE = error(IndexError, "out of range", tensor(2, 3), dim=2)
@@ -50,6 +50,7 @@ def _sort_reference(input: Any, dim: int = -1, descending: bool = False, stable:
 
 
 @primitive(
+    result_names=("values", "indices"),
     names=("sort", "Tensor.sort"),
     meta=_sort_meta,
     reference=_sort_reference,
@@ -110,6 +111,7 @@ def _first(value: Tensor, dim: int, count: Any, start: Any = 0) -> Tensor:
 
 
 @composite(
+    result_names=("values", "indices"),
     names=("topk", "Tensor.topk"),
     samples=calls(
         call(tensor(3, 6, kind="distinct"), 2),
@@ -137,6 +139,7 @@ def _(ct, out, input, dim):
 
 
 @composite(
+    result_names=("values", "indices"),
     names=("kthvalue", "Tensor.kthvalue"),
     samples=calls(
         call(tensor(3, 6, kind="distinct"), 2),
@@ -194,13 +197,15 @@ _MEDIANS = calls(
 )
 
 
-@composite(id="median.dim", names=("median", "Tensor.median"), samples=_MEDIANS)
+@composite(result_names=("values", "indices"), id="median.dim", names=("median", "Tensor.median"), samples=_MEDIANS)
 def median(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """(lower median along ``dim``, its int64 index). NaN when there is one."""
     return _middle(input, dim, keepdim, "median", False)
 
 
-@composite(id="nanmedian.dim", names=("nanmedian", "Tensor.nanmedian"), samples=_MEDIANS)
+@composite(
+    result_names=("values", "indices"), id="nanmedian.dim", names=("nanmedian", "Tensor.nanmedian"), samples=_MEDIANS
+)
 def nanmedian(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """(lower median of the numbers along ``dim``, its int64 index). NaN only where there is no number."""
     return _middle(input, dim, keepdim, "nanmedian", True)
@@ -221,13 +226,31 @@ def median_all(input: Tensor) -> Tensor:
     return median(ops.reshape(input, (-1,)), 0)[0]
 
 
+@median_all.vjp
+def _(ct, out, input):
+    return (_even_share(ct, out, input),)
+
+
+def _even_share(ct: Tensor, out: Tensor, input: Tensor) -> Tensor:
+    """The gradient of a chosen value, divided among the elements that equal it (or are NaN as it is)."""
+    both_nan = ops.logical_and(ops.ne(input, input), ops.ne(out, out))
+    hit = ops.logical_or(ops.eq(input, out), both_nan)
+    return ops.where(hit, ops.div(ct, ops.sum(hit)), 0.0)
+
+
 @composite(id="nanmedian", names=("nanmedian", "Tensor.nanmedian"), samples=_WHOLE)
 def nanmedian_all(input: Tensor) -> Tensor:
     """The lower median of all numbers among the elements, 0-d."""
     return nanmedian(ops.reshape(input, (-1,)), 0)[0]
 
 
+@nanmedian_all.vjp
+def _(ct, out, input):
+    return (_even_share(ct, out, input),)
+
+
 @composite(
+    result_names=("values", "indices"),
     names=("mode", "Tensor.mode"),
     samples=calls(
         call(tensor(3, 9, dtype="int64", low=0, high=4)),
@@ -255,91 +278,3 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, T
 @mode.vjp
 def _(ct, out, input, dim, keepdim):
     return (_selected_gradient(ct[0], out[1], input, dim, keepdim),)
-
-
-def _search_meta(
-    sorted_sequence: Tensor,
-    input: Tensor | Scalar,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> TensorSpec:
-    rank = len(sorted_sequence.shape)
-    shape = tuple(getattr(input, "shape", ()))
-    if rank == 0:
-        raise RuntimeError("searchsorted: the sorted sequence must have at least one dimension")
-    if rank > 1 and shape[:-1] != tuple(sorted_sequence.shape[:-1]):
-        raise RuntimeError(
-            f"searchsorted: the sequence {tuple(sorted_sequence.shape)} must have one dimension, or the same leading "
-            f"sizes as the values {shape}"
-        )
-    if side not in (None, "left", "right"):
-        raise RuntimeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    if side == "left" and right:
-        raise RuntimeError("searchsorted: side='left' and right=True contradict each other")
-    return TensorSpec(shape, int32 if out_int32 else int64, None, sorted_sequence.device)
-
-
-def _search_reference(
-    sorted_sequence: Any,
-    input: Any,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Any = None,
-) -> Any:
-    xp = array_namespace(sorted_sequence, input)
-    sequence, values = xp.asarray(sorted_sequence), xp.asarray(input)
-    if sorter is not None:
-        sequence = xp.take_along_axis(sequence, sorter, -1)
-    where = "right" if right or side == "right" else "left"
-    dtype = xp.int32 if out_int32 else xp.int64
-    if sequence.ndim == 1:
-        return xp.asarray(xp.searchsorted(sequence, values, side=where)).astype(dtype)
-    rows, wanted = sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1])
-    found = [xp.searchsorted(row, want, side=where) for row, want in zip(rows, wanted, strict=True)]
-    return xp.stack(found).reshape(values.shape).astype(dtype) if found else xp.zeros(values.shape, dtype)
-
-
-@primitive(
-    names=("searchsorted",),
-    meta=_search_meta,
-    reference=_search_reference,
-    samples=calls(
-        call(tensor(5, kind="sorted"), tensor(3, 2)),
-        call(tensor(2, 5, kind="sorted"), tensor(2, 3), right=True),
-        call(
-            tensor(5, kind="sorted", dtype="int64", low=0, high=5),
-            tensor(4, dtype="int64", low=0, high=5),
-            side="right",
-        ),
-        call(tensor(5, kind="sorted"), 0.5, out_int32=True),
-    ),
-    errors=[
-        error(RuntimeError, "contradict", tensor(3), tensor(2), right=True, side="left"),
-        error(RuntimeError, "leading", tensor(2, 3), tensor(3, 2)),
-    ],
-)
-def searchsorted(
-    sorted_sequence: Tensor,
-    input: Tensor | Scalar,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> Tensor:
-    """Where each value would stand in the last dimension of the sorted sequence: before equals, or behind (right)."""
-    ...
-
-
-@composite(
-    names=("bucketize", "Tensor.bucketize"),
-    samples=calls(call(tensor(3, 2), tensor(5, kind="sorted")), call(0.5, tensor(5, kind="sorted"), right=True)),
-)
-def bucketize(input: Tensor | Scalar, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The bucket of each value: how many boundaries are less (``right``: or equal)."""
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
