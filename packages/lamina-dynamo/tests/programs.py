@@ -26,6 +26,7 @@ def outside(*args):
     """What is printed here is not captured: a graph break."""
     print(*args)
 
+
 COUNTER = 0
 TABLE = {"a": 1.0, "b": 2.0}
 
@@ -58,7 +59,7 @@ def case(graphs: int | None = 1, arguments: Callable[[], tuple[Any, ...]] = lamb
 @case()
 def arithmetic(x):
     y = x * 2 + 1
-    return (y - x) / 3.0 ** 2 + -x
+    return (y - x) / 3.0**2 + -x
 
 
 @case()
@@ -615,7 +616,16 @@ def special_methods(x):
     n = Number(1) + Number(2) + 3
     m = sum([Number(1), Number(2)], Number(0))
     table = {Number(1): "one"}
-    return x * n.v, m == Number(3), table[Number(1)], list(Number(5)), 5 in Number(5), len(n), bool(Number(0)), max(Number(1), Number(2)).v
+    return (
+        x * n.v,
+        m == Number(3),
+        table[Number(1)],
+        list(Number(5)),
+        5 in Number(5),
+        len(n),
+        bool(Number(0)),
+        max(Number(1), Number(2)).v,
+    )
 
 
 @case()

@@ -38,7 +38,8 @@ class _Writer:
 
     def statement(self) -> None:
         kinds = ["assign"] * 4 + [
-            "loop", "branch", "append", "table", "call", "comprehension", "try", "with", "augment", "generator", "unpack",
+            "loop", "branch", "append", "table", "call", "comprehension", "try", "with", "augment", "generator",
+            "unpack",
             "while", "string", "closure", "outside", "object", "early",
         ]  # fmt: skip
         getattr(self, self.random.choice(kinds))()

@@ -1,4 +1,6 @@
-"""Guards: flip one thing that the program read, and the result follows plain Python; what was not read costs no compile."""
+"""Guards: flip one thing that the program read, and the result follows plain Python; what was not read costs no
+compile.
+"""
 
 from __future__ import annotations
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 
-import lamina_tensor as lt
-import lamina_tensor.nn.functional as F
 import numpy as np
 import pytest
+
+import lamina_tensor as lt
+import lamina_tensor.nn.functional as F
 from lamina.frontend import LaminaFrontend
 from lamina_dynamo.backends import CountingBackend
 from lamina_dynamo.capture import reset
@@ -168,7 +169,8 @@ def many_operators(input):
     values, indices = input.topk(2)
     return (
         a + b, best.values, best[1], values, indices, lt.where(input > 0, input, 0.0), input[..., None].squeeze(-1),
-        input[:, [0, 2]], input.to(lt.float64).float(), lt.einsum("ij,kj->ik", input, input), 2 - input, 1 / (input + 9),
+        input[:, [0, 2]], input.to(lt.float64).float(), lt.einsum("ij,kj->ik", input, input), 2 - input, 1 / (input +
+        9),
     )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Backends that only run the captured graph: for tests, for finding out which layer is at fault, and where nothing compiles.
+"""Backends that only run the captured graph: for tests, for finding out which layer is at fault, and where nothing
+compiles.
 
 ``interpret`` runs the graph node by node on real arrays, which does what the user's code did.
 """
@@ -73,7 +74,9 @@ def interpret(graph: Graph, inputs: list[Any], context: CaptureContext) -> Calla
 
 
 class CountingBackend:
-    """A backend that runs the graph and keeps every graph it was given: ``len(backend.graphs)`` is the number compiled."""
+    """A backend that runs the graph and keeps every graph it was given: ``len(backend.graphs)`` is the number
+    compiled.
+    """
 
     def __init__(self, inner: Callable[..., Any] = interpret) -> None:
         self.inner = inner

@@ -1,7 +1,9 @@
 """What capture asks of an array library: the ``Frontend`` protocol.
 
-A front end says which values are arrays, gives a *fake* for each (shape, dtype and behaviour without data), names the operator
-behind a callable, and runs operators on fakes. Capture knows nothing else of the library, so the same interpreter serves any.
+A front end says which values are arrays, gives a *fake* for each (shape, dtype and behaviour without data), names the
+operator
+behind a callable, and runs operators on fakes. Capture knows nothing else of the library, so the same interpreter
+serves any.
 ``numpy_frontend`` implements it for plain NumPy.
 """
 
@@ -31,8 +33,10 @@ class DataDependent(Exception):
 class Member:
     """An attribute of an array.
 
-    ``kind`` says how to read it: ``"value"`` (``value`` is the attribute: sizes, dtype, flags, another fake, or None), ``"operator"``
-    (``value`` is the id of an operator of the array alone), ``"function"`` (``value`` is a callable to bind to the array).
+    ``kind`` says how to read it: ``"value"`` (``value`` is the attribute: sizes, dtype, flags, another fake, or
+    None), ``"operator"``
+    (``value`` is the id of an operator of the array alone), ``"function"`` (``value`` is a callable to bind to the
+    array).
     """
 
     kind: str
@@ -48,7 +52,9 @@ class Frontend(Protocol):
         """Whether this is an array that becomes an input of the graph."""
 
     def is_constant(self, value: object) -> bool:
-        """Whether this is an immutable value of the library with no array in it, guarded by identity: a dtype, a device."""
+        """Whether this is an immutable value of the library with no array in it, guarded by identity: a dtype, a
+        device.
+        """
 
     def fake(self, value: Any, shape_env: ShapeEnv, policy: SizePolicy) -> Any:
         """A fake for an array of the caller. Fakes of views of one memory need not know of each other."""
@@ -93,8 +99,10 @@ class Frontend(Protocol):
         """What must hold of an array input; symbolic sizes of the fake are left open."""
 
     def function_rule(self, function: object) -> tuple[str, str] | None:
-        """What is special about a Python function: ``("refuse", why)`` ends the graph at its call; ``("region", word)`` means
-        ``f(function, *args)`` with the nodes of ``function`` in a region ``word:n``; None: it is captured like any other."""
+        """What is special about a Python function: ``("refuse", why)`` ends the graph at its call; ``("region",
+        word)`` means
+        ``f(function, *args)`` with the nodes of ``function`` in a region ``word:n``; None: it is captured like any
+        other."""
 
     def ambient(self) -> Sequence[Ambient]:
         """State that operators depend on, such as the grad mode; guarded as it is when the frame is entered."""

@@ -1,6 +1,7 @@
 """Capture of plain NumPy code: the smallest front end.
 
-An operator's id is where NumPy has it (``numpy.add``, ``ndarray.sum``, ``operator.add``). A fake learns results by running NumPy
+An operator's id is where NumPy has it (``numpy.add``, ``ndarray.sum``, ``operator.add``). A fake learns results by
+running NumPy
 itself on ones of the same shape, so NumPy's own rules and errors hold.
 """
 
@@ -22,12 +23,38 @@ from .source import Source
 __all__ = ["FakeArray", "NumpyFrontend"]
 
 _DATA_DEPENDENT = frozenset(
-    ["nonzero", "argwhere", "flatnonzero", "unique", "extract", "compress", "allclose", "array_equal", "array_equiv", "may_share_memory"]
+    [
+        "nonzero",
+        "argwhere",
+        "flatnonzero",
+        "unique",
+        "extract",
+        "compress",
+        "allclose",
+        "array_equal",
+        "array_equiv",
+        "may_share_memory",
+    ]
 )
 _METADATA = frozenset(["numpy.shape", "numpy.ndim", "numpy.size", "numpy.result_type", "numpy.can_cast"])
-_INPLACE = ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul"]
+_INPLACE = [
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ipow",
+    "iand",
+    "ior",
+    "ixor",
+    "ilshift",
+    "irshift",
+    "imatmul",
+]
 _PYTHON = [
-    *["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift", "neg", "pos", "invert", "abs", "lt", "le", "eq", "ne", "gt", "ge"],
+    *["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift", "rshift",
+    "neg", "pos", "invert", "abs", "lt", "le", "eq", "ne", "gt", "ge"],
     *_INPLACE, "getitem", "setitem",
 ]  # fmt: skip
 _WRITES = frozenset(f"operator.{name}" for name in [*_INPLACE, "setitem"]) | {"ndarray.fill", "ndarray.sort"}
@@ -149,7 +176,9 @@ class NumpyFrontend:
             count = 1
             for size in fake.shape:
                 count = count * size
-            return Member("value", {"size": count, "nbytes": count * fake.dtype.itemsize, "itemsize": fake.dtype.itemsize}[name])
+            return Member(
+                "value", {"size": count, "nbytes": count * fake.dtype.itemsize, "itemsize": fake.dtype.itemsize}[name]
+            )
         if name in ("T", "real", "imag", "mT"):
             return Member("operator", f"attribute.{name}")
         method = getattr(np.ndarray, name, None)
@@ -216,7 +245,9 @@ def _spec_name(dtype: np.dtype[Any]) -> str:
 
 
 def _real(value: Any, loose: bool = False) -> Any:
-    """Ones for fakes. Symbolic ints become their value: guarded, unless ``loose`` (the result does not depend on it)."""
+    """Ones for fakes. Symbolic ints become their value: guarded, unless ``loose`` (the result does not depend on
+    it).
+    """
     kind = type(value)
     if kind is FakeArray:
         return value.ones()
@@ -246,8 +277,10 @@ def _fake_result(value: Any, id: str) -> Any:
     if isinstance(value, np.generic):
         return FakeArray((), value.dtype, scalar=True)
     if isinstance(value, (tuple, list)):
-        return type(value)(*[_fake_result(v, id) for v in value]) if hasattr(value, "_fields") else type(value)(
-            _fake_result(v, id) for v in value
+        return (
+            type(value)(*[_fake_result(v, id) for v in value])
+            if hasattr(value, "_fields")
+            else type(value)(_fake_result(v, id) for v in value)
         )
     raise DataDependent(f"{id} gives a {type(value).__name__}")
 
@@ -268,7 +301,9 @@ def _broadcast(shapes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
             result = [1] * missing + result
         for position in range(1, len(shape) + 1):
             size, have = shape[-position], result[-position]
-            if have is not size and ((type(have) is int and have == 1) or (not (type(size) is int and size == 1) and bool(have == 1))):
+            if have is not size and (
+                (type(have) is int and have == 1) or (not (type(size) is int and size == 1) and bool(have == 1))
+            ):
                 result[-position] = size
             elif have is not size and not (type(size) is int and size == 1):
                 bool(size == have)

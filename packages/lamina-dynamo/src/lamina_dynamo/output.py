@@ -31,7 +31,8 @@ class GraphInput:
 class CapturedGraph:
     """A captured graph with its calling convention.
 
-    ``inputs[i]`` says where the value of placeholder i is; ``outputs`` are the nodes in the result tuple. ``symbols`` says where
+    ``inputs[i]`` says where the value of placeholder i is; ``outputs`` are the nodes in the result tuple. ``symbols``
+    says where
     the value of each symbolic size is; sizes that are symbolic stand in arguments and specs as ``SymInt``.
     """
 
@@ -45,7 +46,9 @@ class CapturedGraph:
 
 @dataclass(frozen=True)
 class CaptureContext:
-    """What a backend is told beside the graph: the sizes' environment, the front end, the modes at entry, the user's function."""
+    """What a backend is told beside the graph: the sizes' environment, the front end, the modes at entry, the
+    user's function.
+    """
 
     captured: CapturedGraph
     shape_env: ShapeEnv
@@ -63,7 +66,9 @@ Backend = Callable[[Graph, list[Any], CaptureContext], Callable[..., tuple[Any, 
 
 
 class OutputGraph:
-    """The graph under construction. Inputs are made when a value is first wrapped; those without users go at the end."""
+    """The graph under construction. Inputs are made when a value is first wrapped; those without users go at the
+    end.
+    """
 
     def __init__(self) -> None:
         self.graph = Graph()

@@ -1,7 +1,10 @@
-"""Which objects the region has changed. The emitted code brings the caller's objects to their final state after the graph ran.
+"""Which objects the region has changed. The emitted code brings the caller's objects to their final state after the
+graph ran.
 
-Objects keep their identity: a list of the caller is changed in place. The order between different objects does not show, because
-every special method of the user's (``__setattr__``, ``__setitem__``, properties) was traced as code and only raw state is left.
+Objects keep their identity: a list of the caller is changed in place. The order between different objects does not
+show, because
+every special method of the user's (``__setattr__``, ``__setitem__``, properties) was traced as code and only raw
+state is left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """lamina_tensor as seen by capture: the ``Frontend`` of lamina_dynamo.
 
-Fakes are real tensors without data, so views, ``.grad``, versions and ``requires_grad`` behave as in eager. A call of the front
-end's functions runs on fakes under a mode that sees each operator: those become the nodes. In-place methods, ``backward`` and
+Fakes are real tensors without data, so views, ``.grad``, versions and ``requires_grad`` behave as in eager. A call of
+the front
+end's functions runs on fakes under a mode that sees each operator: those become the nodes. In-place methods,
+``backward`` and
 ``.grad`` stand in the graph as themselves.
 """
 
@@ -25,11 +27,10 @@ from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import Operator
 from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
-from lamina_tensor import _C, Tensor, creation, fake_creation, fake_tensor, operator_of
-from lamina_tensor import autograd
-from lamina_tensor.utils import checkpoint
+from lamina_tensor import _C, Tensor, autograd, creation, fake_creation, fake_tensor, operator_of
 from lamina_tensor.creator import creating_tensors
 from lamina_tensor.namespace import Namespace
+from lamina_tensor.utils import checkpoint
 
 __all__ = ["LaminaFrontend"]
 
@@ -84,7 +85,8 @@ _GRAD_EFFECTS = frozenset(
     ("autograd.backward", "autograd.grad", "grad_get", "grad_set", "requires_grad_", "detach", "detach_", "data_get")
 )
 _NEEDS_DATA = frozenset(
-    ("item", "tolist", "numpy", "data_ptr", "untyped_storage", "__bool__", "__int__", "__float__", "__complex__", "__index__",
+    ("item", "tolist", "numpy", "data_ptr", "untyped_storage", "__bool__", "__int__", "__float__", "__complex__",
+    "__index__",
      "__array__", "__dlpack__", "__contains__", "__repr__", "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
 )  # fmt: skip
 _HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook", "retain_grad"))

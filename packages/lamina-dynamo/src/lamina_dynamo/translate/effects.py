@@ -165,7 +165,10 @@ class EffectWriter:
         target = self._value(owner)
         cls = owner.python_type() if not isinstance(owner, TensorVariable) else object
         plain = not isinstance(type_lookup(cls, "__setattr__"), FunctionType)
-        hidden = type_lookup(cls, name) is not MISSING and type_lookup(type(type_lookup(cls, name)), "__set__") is not MISSING
+        hidden = (
+            type_lookup(cls, name) is not MISSING
+            and type_lookup(type(type_lookup(cls, name)), "__set__") is not MISSING
+        )
         value_temp = None if value is None else self._value(value)
 
         def apply() -> None:
@@ -253,7 +256,9 @@ def _differs(variable: Any, before: Any) -> bool:
     if isinstance(variable, ListVariable):
         return len(before) != len(variable.elements) or not all(map(_same, before, variable.elements))
     if isinstance(variable, DictVariable):
-        return list(before) != list(variable.entries) or not all(_same(before[k], v) for k, v in variable.entries.items())
+        return list(before) != list(variable.entries) or not all(
+            _same(before[k], v) for k, v in variable.entries.items()
+        )
     if isinstance(variable, SetVariable):
         return set(before) != set(variable.members)
     if isinstance(variable, CellVariable):

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from types import CodeType
 from typing import Any
 
-from lamina_fx import ScalarSpec
-from lamina_fx.symbolic import SymInt, to_python
-
 from .. import _core
-from .. import guard as g
 from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
 from ..resume import ResumePoint, continue_with_call, push_resume_call, push_resume_function, run_natively
-from ..resume import run_natively
 from ..source import Local
 from ..variables import (
     CellVariable,
     ConstantVariable,
-    DictVariable,
-    Lazy,
-    ListVariable,
-    SetVariable,
     TensorVariable,
-    TupleVariable,
-    UserObjectVariable,
     VariableTracker,
 )  # fmt: skip
+from ..variables.exceptions import HANDLED_AT_ENTRY
 from .effects import EffectWriter
 from .frame_parts import NULL
+from .input_guards import add_alias_guards, add_shape_guards, add_symbol_inputs
 from .liveness import live_locals
 from .rebuild import Rebuilder
 from .result import TranslationResult
@@ -38,7 +28,8 @@ __all__ = ["finish"]
 
 
 def finish(tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> TranslationResult:
-    """Write the new code of a frame that returned (``stopped`` None), or that stops in front of an instruction of ``stopped``:
+    """Write the new code of a frame that returned (``stopped`` None), or that stops in front of an instruction of
+    ``stopped``:
     the frame itself or one that it inlines."""
     return _Finish(tx, stopped, backend, reason).result()
 
@@ -115,9 +106,9 @@ class _Finish:
         nodes = list(dict.fromkeys(t.node for t in outputs))
         position = {node: i for i, node in enumerate(nodes)}
         graph = tx.output.finish(nodes)
-        _add_shape_guards(tx)
-        _add_alias_guards(tx)
-        _add_symbol_inputs(tx)
+        add_shape_guards(tx)
+        add_alias_guards(tx)
+        add_symbol_inputs(tx)
         mapping = {t: position[t.node] for t in outputs}
         if all(n.op in ("placeholder", "output") for n in graph.nodes) and not nodes:
             return None, None, mapping
@@ -160,7 +151,14 @@ class _Finish:
                 local_temps.append((name, temp))
         cell_temps = self._load_cells(rebuilder)
         self._load_inner(rebuilder)
-        direct = len(self.levels) < 2 and effects.is_empty and not rebuilder.later and not self._mode_changes() and not cell_temps and not local_temps
+        direct = (
+            len(self.levels) < 2
+            and effects.is_empty
+            and not rebuilder.later
+            and not self._mode_changes()
+            and not cell_temps
+            and not local_temps
+        )
         stack_temps: list[str | None] = []
         for value in self.stack:
             if value is NULL:
@@ -236,11 +234,15 @@ class _Finish:
 
     def _mode_changes(self) -> list[tuple[str, Any]]:
         frontend = self.tx.frontend
-        return [(name, frontend.get_mode(name)) for name, before in self.tx.modes.items() if frontend.get_mode(name) != before]
+        return [
+            (name, frontend.get_mode(name))
+            for name, before in self.tx.modes.items()
+            if frontend.get_mode(name) != before
+        ]
 
     def _set_modes(self) -> None:
+        emitter = self.emitter
         for name, value in self._mode_changes():
-            emitter = self.emitter
             emitter.prepare_call(lambda: emitter.load_const(self.tx.frontend.set_mode))
             emitter.load_const(name)
             emitter.load_const(value)
@@ -250,7 +252,9 @@ class _Finish:
     # -- the end -----------------------------------------------------------------------------------------
 
     def _load_inner(self, rebuilder: Rebuilder) -> None:
-        """Values of the inlined frames that go on, into variables: before any effect changes what they are read from."""
+        """Values of the inlined frames that go on, into variables: before any effect changes what they are read
+        from.
+        """
         for level in self.levels[1:]:
             for position, value in enumerate(level.stack):
                 if value is not NULL:
@@ -266,7 +270,22 @@ class _Finish:
         self.emitter.store_temp(name)
         return name
 
+    def _set_handled(self, rebuilder: Rebuilder) -> None:
+        """Make the exception that the program handles now the interpreter's too: POP_EXCEPT stores whatever is on
+        the stack.
+        """
+        handled = self.tx.handled
+        if handled is HANDLED_AT_ENTRY:
+            return
+        if handled is None:
+            self.emitter.load_const(None)
+        else:
+            rebuilder.load(handled)
+            self._run_later(rebuilder)
+        self.emitter.pop_except()
+
     def _end(self, rebuilder: Rebuilder) -> None:
+        self._set_handled(rebuilder)
         if self.returns:
             self.emitter.return_value()
             return
@@ -281,8 +300,8 @@ class _Finish:
             inner.frame.code, points[0], self._globals_of(rebuilder, inner), self._cells_of(inner),
             lambda: self._push_values(rebuilder, 1, points),
         )  # fmt: skip
-        continue_with_call(self.emitter,
-            level.offset, level.mask, level.bound(), 1 + points[0].parameters(inner.frame.code)
+        continue_with_call(
+            self.emitter, level.offset, level.mask, level.bound(), 1 + points[0].parameters(inner.frame.code)
         )
 
     def _points(self) -> list[ResumePoint]:
@@ -296,7 +315,9 @@ class _Finish:
         return points
 
     def _push_values(self, rebuilder: Rebuilder, number: int, points: list[ResumePoint]) -> None:
-        """Parameters of the resume function of an inlined frame; those of a middle frame end with the call of the next one."""
+        """Parameters of the resume function of an inlined frame; those of a middle frame end with the call of the
+        next one.
+        """
         emitter, level = self.emitter, self.levels[number]
         for position, value in enumerate(level.stack):
             if value is not NULL:
@@ -306,8 +327,8 @@ class _Finish:
         if number + 1 < len(self.levels):
             inner = self.levels[number + 1]
             emitter.load_const(_core.call_resume)
-            push_resume_function(emitter,
-                inner.frame.code, points[number], self._globals_of(rebuilder, inner), self._cells_of(inner)
+            push_resume_function(
+                emitter, inner.frame.code, points[number], self._globals_of(rebuilder, inner), self._cells_of(inner)
             )
             self._push_values(rebuilder, number + 1, points)
 
@@ -364,82 +385,3 @@ def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
     for root in roots:
         visit(root)
     return outputs, cyclic
-
-
-def _add_symbol_inputs(tx: Any) -> None:
-    """Sizes that stand in arguments, and that no array input shows, become inputs of their own."""
-    used: set[Any] = set()
-    for node in tx.output.graph.nodes:
-        if node.op == "call_function":
-            _symbols_in((node.args, node.kwargs), used)
-    for entry in tx.output.inputs:
-        for size in getattr(entry.spec, "shape", ()):
-            if isinstance(size, SymInt):
-                used.discard(size.expr)
-                used.discard(size.original)
-    for symbol in sorted(used, key=lambda s: s.name):
-        value = tx.shape_env_ints[symbol]
-        tx.output.add_input(tx.symbols[symbol], symbol.name, ScalarSpec(int, value), value.hint)
-
-
-def _symbols_in(value: Any, found: set[Any]) -> None:
-    kind = type(value)
-    if kind is SymInt:
-        found.update(value.expr.free_symbols)
-    elif kind in (tuple, list):
-        for item in value:
-            _symbols_in(item, found)
-    elif kind is dict:
-        _symbols_in(list(value.values()), found)
-    elif kind is slice:
-        _symbols_in((value.start, value.stop, value.step), found)
-
-
-def _add_shape_guards(tx: Any) -> None:
-    for shape_guard in tx.shape_env.guards:
-        expr = shape_guard.expr
-        if not expr.free_symbols:
-            continue
-        symbols = {s.name: tx.symbols[s] for s in expr.free_symbols}
-        tx.guard(g.shape_holds(to_python(expr), symbols, line=shape_guard.source or ""))
-    for made, mark in tx.bounded_symbols:
-        for symbol in made.expr.free_symbols:
-            where = {symbol.name: tx.symbols[symbol]}
-            if mark.lower is not None:
-                tx.guard(g.shape_holds(f"{mark.lower} <= {symbol.name}", where))
-            if mark.upper is not None:
-                tx.guard(g.shape_holds(f"{symbol.name} <= {mark.upper}", where))
-
-
-def _add_alias_guards(tx: Any) -> None:
-    """Two inputs that were two objects stay two; where the region writes, their memory stays apart as it was."""
-    sources = [t.source for _, t in tx.arrays]
-    if len(sources) < 2:
-        return
-    tx.guard(g.all_distinct(sources))
-    if any(n.effect == "write" for n in tx.output.graph.nodes):
-        _guard_overlap(tx)
-
-
-def _guard_overlap(tx: Any) -> None:
-    """Inputs whose memory is apart stay so; one that lies in another's stays at its place in it."""
-    bounds = getattr(tx.frontend, "memory_bounds", None)
-    if bounds is None:
-        return
-    spans = [(*bounds(value), tensor.source) for value, tensor in tx.arrays]
-    overlapping = [
-        (a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if a[0] < b[1] and b[0] < a[1]
-    ]
-    if not overlapping:
-        tx.guard(g.no_overlap([source for _, _, source in spans]))
-        return
-    for first, second in overlapping:
-        tx.guard(g.overlap_is(first[2], second[2], second[0] - first[0]))
-    touched = {id(s) for pair in overlapping for s in pair}
-    for i, a in enumerate(spans):
-        for b in spans[i + 1 :]:
-            if not (id(a) in touched and id(b) in touched and (a, b) in overlapping):
-                tx.guard(g.no_overlap([a[2], b[2]]))
-
-
-_ = CodeType, DictVariable, Lazy, ListVariable, SetVariable, TupleVariable, UserObjectVariable

@@ -36,8 +36,21 @@ class Frame:
     """The interpreter state of one function: the root frame's, or that of an inlined call."""
 
     __slots__ = (
-        "cells", "code", "decoded", "function", "instructions", "ip", "keyword_names", "is_direct",
-        "locals", "parent", "result", "stack", "started_at", "step_at", "tx",
+        "cells",
+        "code",
+        "decoded",
+        "function",
+        "instructions",
+        "ip",
+        "is_direct",
+        "keyword_names",
+        "locals",
+        "parent",
+        "result",
+        "stack",
+        "started_at",
+        "step_at",
+        "tx",
     )  # fmt: skip
 
     def __init__(self, tx: Any, function: FunctionVariable, locals_: dict[str, Any], parent: Frame | None) -> None:
@@ -55,7 +68,9 @@ class Frame:
         self.parent = parent
         self.step_at = 0
         self.is_direct = False
-        """Whether the result of this inlined call is the result of the caller's CALL instruction: then it can be resumed."""
+        """Whether the result of this inlined call is the result of the caller's CALL instruction: then it can be
+        resumed.
+        """
         self.keyword_names: tuple[str, ...] = ()
         self.result: VariableTracker = NONE
 
@@ -138,7 +153,9 @@ class Frame:
             tx.frame = outer
 
     def _handle(self, error: ObservedException) -> None:
-        """Unwind; an exception that leaves the root frame is raised by Python itself, so the graph ends in front of it."""
+        """Unwind; an exception that leaves the root frame is raised by Python itself, so the graph ends in front
+        of it.
+        """
         if self.parent is not None:
             self.unwind(error)
             return
@@ -150,10 +167,14 @@ class Frame:
     def unwind(self, error: ObservedException) -> None:
         """Go to the handler of the instruction that raised; raises ``error`` again when the frame has none."""
         entry = self.decoded.handler_of(self.started_at)
+        where = getattr(error.variable, "where", None)
+        if where is not None and self.instructions[self.started_at].name != "RERAISE":
+            where.append((self.code.co_name, self.code.co_filename, self.line))
         if entry is None:
             raise error
         if self.instructions[entry.target].name == "LIST_APPEND":
-            # the body of an except*: what is raised again is told from what is new by tracebacks, which replayed errors lack
+            # the body of an except*: what is raised again is told from what is new by tracebacks, which replayed errors
+            # lack
             raise Unsupported("an exception raised inside except*")
         del self.stack[entry.depth :]
         if entry.lasti:

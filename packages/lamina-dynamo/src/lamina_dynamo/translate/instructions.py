@@ -24,9 +24,7 @@ class Instruction:
 
     __slots__ = ("arg", "handler", "index", "line", "name", "offset", "target", "value")
 
-    def __init__(
-        self, index: int, name: str, arg: int | None, value: Any, target: int, offset: int, line: int
-    ) -> None:
+    def __init__(self, index: int, name: str, arg: int | None, value: Any, target: int, offset: int, line: int) -> None:
         self.index = index
         self.name = name
         self.arg = arg
@@ -70,9 +68,7 @@ class DecodedCode:
                 line = positions.lineno
             # a target may be an EXTENDED_ARG in front of the instruction: the next kept one is meant
             target = bisect.bisect_left(offsets, ins.argval) if ins.opcode in jumps else -1
-            self.instructions.append(
-                Instruction(index, ins.opname, ins.arg, ins.argval, target, ins.offset, line)
-            )
+            self.instructions.append(Instruction(index, ins.opname, ins.arg, ins.argval, target, ins.offset, line))
         self.index_of = {offset: index for index, offset in enumerate(offsets)}
         self.table = [
             TableEntry(

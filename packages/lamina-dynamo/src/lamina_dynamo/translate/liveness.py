@@ -11,7 +11,15 @@ __all__ = ["live_locals"]
 
 _CACHE: dict[int, tuple[CodeType, list[frozenset[str]]]] = {}
 _ENDS = frozenset(
-    ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+    (
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+    )
 )
 
 

@@ -47,7 +47,11 @@ def fill(target: Any, values: Any) -> None:
 
 
 def new_function(
-    code: CodeType, globals_: dict[str, Any], defaults: tuple[Any, ...], cells: tuple[Any, ...], kwdefaults: dict[str, Any]
+    code: CodeType,
+    globals_: dict[str, Any],
+    defaults: tuple[Any, ...],
+    cells: tuple[Any, ...],
+    kwdefaults: dict[str, Any],
 ) -> FunctionType:
     """A function from its parts."""
     made = FunctionType(code, globals_, code.co_name, defaults or None, cells or None)

@@ -1,4 +1,6 @@
-"""Methods that C code implements: of containers, of ``object``, of subclasses of built-in types; and making instances."""
+"""Methods that C code implements: of containers, of ``object``, of subclasses of built-in types; and making
+instances.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ _NEW_OF: dict[type, Any] = {
     set: lambda: SetVariable({}),
 }
 _IMMUTABLE_BASES = (tuple, frozenset, int, float, str, bytes)
-_BINARY = {"__add__": "+", "__mul__": "*", "__or__": "|", "__and__": "&", "__sub__": "-", "__xor__": "^", "__mod__": "%",
+_BINARY = {"__add__": "+", "__mul__": "*", "__or__": "|", "__and__": "&", "__sub__": "-", "__xor__": "^", "__mod__":
+"%",
            "__truediv__": "/", "__floordiv__": "//", "__pow__": "**"}  # fmt: skip
 _REFLECTED = {"__radd__": "+", "__rmul__": "*", "__rsub__": "-", "__ror__": "|", "__rtruediv__": "/"}
 _INPLACE = {"__iadd__": "+", "__imul__": "*", "__ior__": "|", "__iand__": "&", "__isub__": "-", "__ixor__": "^"}
@@ -98,8 +101,10 @@ class Natives:
         if isinstance(maker, staticmethod):
             maker = maker.__func__
         if isinstance(maker, FunctionType):
-            made = self.wrap(maker, variable.source and TypeAttr(variable.source, "__new__")) if variable.source is None else (
-                self.wrap_trusted_function(maker)
+            made = (
+                self.wrap(maker, variable.source and TypeAttr(variable.source, "__new__"))
+                if variable.source is None
+                else (self.wrap_trusted_function(maker))
             )
             instance = made.call(self, [variable, *args], kwargs)
         elif maker in self.NATIVE_NEW or (isinstance(maker, type(object.__new__)) and issubclass(cls, BaseException)):
@@ -122,7 +127,14 @@ class Natives:
 
     def is_pure_type(self, cls: type) -> bool:
         """A built-in type whose instances are immutable values."""
-        return cls.__module__ in ("builtins", "decimal", "fractions", "datetime", "_decimal", "uuid") and not cls.__flags__ & (1 << 9)
+        return cls.__module__ in (
+            "builtins",
+            "decimal",
+            "fractions",
+            "datetime",
+            "_decimal",
+            "uuid",
+        ) and not cls.__flags__ & (1 << 9)
 
     def native_new(self, variable: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """``object.__new__`` and those of the built-in containers."""
@@ -148,7 +160,9 @@ class Natives:
 
     def _native_of(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> Any:
         for base, make in _NEW_OF.items():
-            if base in cls.__mro__ and not (base is dict and (OrderedDict in cls.__mro__ or defaultdict in cls.__mro__)):
+            if base in cls.__mro__ and not (
+                base is dict and (OrderedDict in cls.__mro__ or defaultdict in cls.__mro__)
+            ):
                 return make()
         for base in _IMMUTABLE_BASES:
             if base in cls.__mro__:
@@ -185,7 +199,9 @@ class Natives:
             return NONE
         return NativeMethodVariable(owner, name, raw)
 
-    def native_call(self, raw: Any, name: str, owner: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+    def native_call(
+        self, raw: Any, name: str, owner: VariableTracker, args: list[Any], kwargs: dict[str, Any]
+    ) -> VariableTracker:
         """Call a C method of this name on ``owner``."""
         self.direct_call = False
         home = getattr(raw, "__objclass__", None)
@@ -205,11 +221,15 @@ class Natives:
             return self._object_native(name, owner, args, kwargs)
         return owner.method(self, name, args, kwargs)
 
-    def _opaque_native(self, raw: Any, name: str, owner: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+    def _opaque_native(
+        self, raw: Any, name: str, owner: Any, args: list[Any], kwargs: dict[str, Any]
+    ) -> VariableTracker:
         """A method of an object whose class is written in C: folded for immutable types only."""
         if owner.real is not None and type(owner.real).__module__ in _PURE_MODULES:
             return self.call_native(getattr(owner.real, name), args, kwargs)
-        raise Unsupported(f"method {name!r} of {owner.cls.__module__}.{owner.cls.__qualname__}, which C code implements")
+        raise Unsupported(
+            f"method {name!r} of {owner.cls.__module__}.{owner.cls.__qualname__}, which C code implements"
+        )
 
     def _inherited_native(self, name: str, owner: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """A method that a subclass of a built-in type inherits: it acts on the built-in part."""
@@ -226,7 +246,9 @@ class Natives:
             missing = owner.special(self, "__missing__") if found is None and native.kind is not defaultdict else None
             if missing is not None:
                 return missing.call(self, args, {})
-        return native.method(self, name, [getattr(a, "native", None) or a for a in args] if name in _BINARY else args, kwargs)
+        return native.method(
+            self, name, [getattr(a, "native", None) or a for a in args] if name in _BINARY else args, kwargs
+        )
 
     def _init_native(self, native: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         if isinstance(native, DictVariable):
@@ -245,7 +267,9 @@ class Natives:
             native._m_update(self, args[0])
         return NONE
 
-    def native_method(self, owner: VariableTracker, name: str, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+    def native_method(
+        self, owner: VariableTracker, name: str, args: list[Any], kwargs: dict[str, Any]
+    ) -> VariableTracker:
         """A special method of a built-in container called by name, or one that has no tracker of its own."""
         if name in _BINARY:
             return self.binary(_BINARY[name], owner, args[0])
@@ -263,7 +287,9 @@ class Natives:
             "__setitem__": lambda: owner.setitem(self, *args) or NONE,
             "__delitem__": lambda: owner.delitem(self, *args) or NONE,
             "__init__": lambda: self._init_native(owner, args, kwargs),
-            "__class_getitem__": lambda: self.call_native(lambda c, i: c[i], [self.class_variable(owner.python_type(), None), *args], {}),
+            "__class_getitem__": lambda: self.call_native(
+                lambda c, i: c[i], [self.class_variable(owner.python_type(), None), *args], {}
+            ),
             "__reversed__": lambda: self.call_builtin(reversed, [owner], {}),
         }.get(name)
         if special is not None:
@@ -283,7 +309,8 @@ class Natives:
         if name == "__str__":
             return self.exception_text(owner)
         if name == "__repr__":
-            return ConstantVariable(f"{owner.cls.__name__}({', '.join(repr(self.specialize(a).as_constant()) for a in owner.args.all(self))})")
+            shown = ", ".join([repr(self.specialize(a).as_constant()) for a in owner.args.all(self)])
+            return ConstantVariable(f"{owner.cls.__name__}({shown})")
         if name == "add_note":
             notes = owner.attrs.get(self, "__notes__")
             if notes is None:
@@ -304,12 +331,18 @@ class Natives:
             return self.call_builtin(str, args, {})
         return ConstantVariable("") if not args else self.call_builtin(str, [owner.args], {})
 
-    def _object_native(self, name: str, owner: VariableTracker, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+    def _object_native(
+        self, name: str, owner: VariableTracker, args: list[Any], kwargs: dict[str, Any]
+    ) -> VariableTracker:
         if name in ("__init__", "__init_subclass__"):
             return NONE
         if name == "__getattribute__":
             text = args[0].as_constant()
-            return owner.generic_getattr(self, text) if isinstance(owner, UserObjectVariable) else owner.getattr(self, text)
+            return (
+                owner.generic_getattr(self, text)
+                if isinstance(owner, UserObjectVariable)
+                else owner.getattr(self, text)
+            )
         if name == "__setattr__":
             target = owner.generic_setattr if isinstance(owner, UserObjectVariable) else owner.setattr
             target(self, args[0].as_constant(), args[1])
@@ -321,7 +354,11 @@ class Natives:
         if name in ("__eq__", "__ne__"):
             if self.identical(owner, args[0]):
                 return TRUE if name == "__eq__" else FALSE
-            return ConstantVariable(NotImplemented) if name == "__eq__" else ConstantVariable(not self.equal(owner, args[0]))
+            return (
+                ConstantVariable(NotImplemented)
+                if name == "__eq__"
+                else ConstantVariable(not self.equal(owner, args[0]))
+            )
         if name == "__str__":
             return self.call_builtin(repr, [owner], {})
         if name == "__format__":
@@ -330,7 +367,9 @@ class Natives:
             raise Unsupported("the hash of an object, which is its address")
         raise Unsupported(f"object.{name} of {owner!r}")
 
-    def _class_native(self, raw: Any, name: str, owner: ClassVariable, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+    def _class_native(
+        self, raw: Any, name: str, owner: ClassVariable, args: list[Any], kwargs: dict[str, Any]
+    ) -> VariableTracker:
         if name == "__call__":
             return self.default_instantiate(owner, args, kwargs)
         if name == "__new__":

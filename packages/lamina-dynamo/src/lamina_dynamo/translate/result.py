@@ -16,7 +16,8 @@ __all__ = ["TranslationResult"]
 class TranslationResult:
     """New code for the frame and the guards under which it is valid.
 
-    ``captured`` is None when the region computes nothing with arrays. ``break_reason`` is None when the whole function was captured.
+    ``captured`` is None when the region computes nothing with arrays. ``break_reason`` is None when the whole
+    function was captured.
     """
 
     new_code: CodeType

@@ -95,7 +95,8 @@ def _reason(tx: Translator, reason: str, hint: str) -> BreakReason:
 
 
 def _candidates(frame: Frame) -> list[int]:
-    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can be resumed,
+    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can be
+    resumed,
     then in its callers."""
     chain: list[Frame] = []
     at: Frame | None = frame

@@ -1,4 +1,5 @@
-"""What is remembered between translations of one code object: sizes and numbers seen, which decide what becomes symbolic.
+"""What is remembered between translations of one code object: sizes and numbers seen, which decide what becomes
+symbolic.
 
 >>> memory = FrameMemory()
 >>> memory.is_dynamic("x.size(0)", 4), memory.is_dynamic("x.size(0)", 4), memory.is_dynamic("x.size(0)", 5)

@@ -16,6 +16,7 @@ from ..output import OutputGraph
 from ..side_effects import SideEffects
 from ..source import FreeCell, Global, Local, Module, chain
 from ..variables import FunctionVariable, Lazy, TensorVariable, VariableTracker
+from ..variables.exceptions import HANDLED_AT_ENTRY
 from .calls import Calls
 from .frame import Frame
 from .natives import Natives
@@ -46,6 +47,7 @@ class RootFunction(FunctionVariable):
         self.globals = globals_
 
     def global_source(self, name: str) -> Any:
+        """A global of the frame."""
         return Global(name)
 
 
@@ -70,7 +72,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.shape_env = ShapeEnv(self.line_text)
         self.shape_env_ints: dict[Any, Any] = {}
         self.bounded_symbols: list[Any] = []
-        self.handled: Any = None
+        self.handled: Any = HANDLED_AT_ENTRY
         self.class_guards: set[tuple[type, str]] = set()
         self.super_guards: set[tuple[type, str]] = set()
         self.arrays: list[tuple[Any, TensorVariable]] = []

@@ -5,14 +5,15 @@ from __future__ import annotations
 from .base import Lazy, NotConstant, ObjectKey, VariableTracker, realize
 from .classes import (
     BuiltinVariable,
-    ClassVariable, DisabledVariable,
+    ClassVariable,
+    DisabledVariable,
     MethodDescriptorVariable,
     ModuleVariable,
     OpaqueVariable,
     SuperVariable,
 )  # fmt: skip
 from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, ConstantVariable, is_none
-from .dicts import DictVariable, DictViewVariable, SetVariable
+from .dicts import DictVariable, DictViewVariable
 from .exceptions import ExceptionVariable, ObservedException
 from .functions import (
     BoundMethodVariable,
@@ -23,11 +24,11 @@ from .functions import (
     UserFunctionVariable,
     cell_of,
 )  # fmt: skip
+from .generators import GeneratorVariable
 from .iterators import (
     CountIterator,
     EnumerateIterator,
     FixedIterator,
-    GeneratorVariable,
     IteratorVariable,
     MapIterator,
     SequenceIterator,
@@ -43,16 +44,19 @@ from .sequences import (
     SliceVariable,
     TupleVariable,
 )  # fmt: skip
+from .sets import SetVariable
 from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
 
 __all__ = [
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "BoundConstantMethod", "BoundMethodVariable", "BuiltinVariable",
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictVariable",
-    "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator", "FunctionVariable",
+    "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator",
+    "FunctionVariable",
     "GeneratorVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
-    "SymIntVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable", "UserObjectVariable",
+    "SymIntVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable",
+    "UserObjectVariable",
     "VariableTracker", "ZipIterator", "cell_of", "host_of", "is_none", "realize", "type_lookup",
 ]  # fmt: skip

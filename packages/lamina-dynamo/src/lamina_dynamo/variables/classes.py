@@ -14,7 +14,8 @@ from .functions import BoundMethodVariable
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
 
 __all__ = [
-    "BuiltinVariable", "ClassVariable", "DisabledVariable", "MethodDescriptorVariable", "ModuleVariable", "OpaqueVariable", "SuperVariable",
+    "BuiltinVariable", "ClassVariable", "DisabledVariable", "MethodDescriptorVariable", "ModuleVariable",
+    "OpaqueVariable", "SuperVariable",
 ]  # fmt: skip
 
 

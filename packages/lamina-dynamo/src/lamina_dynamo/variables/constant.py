@@ -109,6 +109,7 @@ NONE = ConstantVariable(None)
 TRUE = ConstantVariable(True)
 FALSE = ConstantVariable(False)
 
+
 def is_none(value: Any) -> bool:
     """Whether this is the tracker of None."""
     return type(value) is ConstantVariable and value.value is None

@@ -8,7 +8,25 @@ from .base import VariableTracker
 from .constant import NONE, ConstantVariable
 from .objects import UserObjectVariable
 
-__all__ = ["ExceptionVariable", "ObservedException"]
+__all__ = ["HANDLED_AT_ENTRY", "ExceptionVariable", "HandledAtEntry", "ObservedException"]
+
+
+class HandledAtEntry(VariableTracker):
+    """The exception that was being handled when the frame was entered (by the caller, or by the frame that is
+    resumed), or None.
+    """
+
+    __slots__ = ()
+
+    def reconstruct(self, cg: Any) -> None:
+        """Ask the interpreter."""
+        cg.emitter.call_runtime("handled_exception", lambda: None, 0)
+
+    def __repr__(self) -> str:
+        return "the exception handled at entry"
+
+
+HANDLED_AT_ENTRY = HandledAtEntry()
 
 
 class ObservedException(Exception):
@@ -20,9 +38,12 @@ class ObservedException(Exception):
 
 
 class ExceptionVariable(UserObjectVariable):
-    """An exception: ``args`` is a tuple tracker; ``cause`` and ``context`` are None or other exceptions."""
+    """An exception: ``args`` is a tuple tracker; ``cause`` and ``context`` are None or other exceptions.
 
-    __slots__ = ("args", "cause", "context", "suppress")
+    ``where`` are the frames it went through while tracing, innermost first: its traceback when it is made.
+    """
+
+    __slots__ = ("args", "cause", "context", "suppress", "where")
 
     def __init__(self, cls: type, args: VariableTracker, **known: Any) -> None:
         super().__init__(cls, **known)
@@ -30,6 +51,7 @@ class ExceptionVariable(UserObjectVariable):
         self.cause: VariableTracker = NONE
         self.context: VariableTracker = NONE
         self.suppress = False
+        self.where: list[tuple[str, str, int]] = []
 
     def children(self) -> list[Any]:
         return [*super().children(), self.args, self.cause, self.context]

@@ -18,7 +18,9 @@ __all__ = [
 
 
 class CellVariable(VariableTracker):
-    """A closure cell; ``content`` is None when it is empty. ``name`` is the frame's variable, for a cell of the root frame."""
+    """A closure cell; ``content`` is None when it is empty. ``name`` is the frame's variable, for a cell of the
+    root frame.
+    """
 
     __slots__ = ("content", "name")
 

@@ -47,7 +47,14 @@ class UserObjectVariable(VariableTracker):
     __slots__ = ("attrs", "cls", "cls_source", "native", "real", "slots")
 
     def __init__(
-        self, cls: type, *, real: Any = None, source: Any = None, attrs: Any = None, native: Any = None, cls_source: Any = None
+        self,
+        cls: type,
+        *,
+        real: Any = None,
+        source: Any = None,
+        attrs: Any = None,
+        native: Any = None,
+        cls_source: Any = None,
     ) -> None:
         self.source = source
         self.cls = cls
@@ -150,7 +157,7 @@ class UserObjectVariable(VariableTracker):
         if isinstance(raw, classmethod):
             function = tx.wrap(raw.__func__, source and Attr(source, "__func__"))
             return BoundMethodVariable(function, tx.class_variable(self.cls, self.cls_source))
-        if isinstance(raw, _NATIVE_METHODS) or isinstance(raw, BuiltinFunctionType):
+        if isinstance(raw, (*_NATIVE_METHODS, BuiltinFunctionType)):
             return NativeMethodVariable(self, name, raw)
         getter = type_lookup(type(raw), "__get__")
         if isinstance(getter, FunctionType):

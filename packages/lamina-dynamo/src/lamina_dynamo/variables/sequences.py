@@ -92,9 +92,7 @@ class SequenceVariable(VariableTracker):
         """``self + other``."""
         if not isinstance(other, SequenceVariable) or other.kind is not self.kind:
             name = self.kind.__name__
-            raise tx.error(
-                TypeError, f'can only concatenate {name} (not "{other.python_type().__name__}") to {name}'
-            )
+            raise tx.error(TypeError, f'can only concatenate {name} (not "{other.python_type().__name__}") to {name}')
         return type(self)([*self.elements, *other.elements])
 
     def repeated(self, tx: Any, times: VariableTracker) -> VariableTracker:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import Unsupported
-from ...variables import FALSE, NONE, TRUE, ClassVariable, ExceptionVariable, TupleVariable, UserObjectVariable
+from ...variables import FALSE, NONE, TRUE, ClassVariable, TupleVariable, UserObjectVariable, is_none
+from ...variables.exceptions import HANDLED_AT_ENTRY
 from .table import new_table
 
 TABLE, opcode = new_table()
@@ -15,6 +16,8 @@ TABLE, opcode = new_table()
 def _raise_varargs(frame: Any, ins: Any) -> None:
     tx = frame.tx
     if ins.arg == 0:
+        if tx.handled is HANDLED_AT_ENTRY:
+            raise Unsupported("a bare raise of an exception that was caught before")
         if tx.handled is None:
             raise tx.error(RuntimeError, "No active exception to reraise")
         raise tx.Observed(tx.handled)
@@ -39,7 +42,7 @@ def _push_exc_info(frame: Any, ins: Any) -> None:
 @opcode("POP_EXCEPT")
 def _pop_except(frame: Any, ins: Any) -> None:
     value = frame.stack.pop()
-    frame.tx.handled = value if isinstance(value, ExceptionVariable) else None
+    frame.tx.handled = None if value is NONE or is_none(value) else value
 
 
 @opcode("RERAISE")

@@ -50,6 +50,8 @@ def _send(frame: Any, ins: Any) -> None:
     frame.stack.append(value)
 
 
-@opcode("GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "ASYNC_GEN_WRAP", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR", "CLEANUP_THROW")
+@opcode(
+    "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "ASYNC_GEN_WRAP", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR", "CLEANUP_THROW"
+)
 def _asynchronous(frame: Any, ins: Any) -> None:
     raise Unsupported("asynchronous code")

@@ -25,7 +25,9 @@ TABLE, opcode = new_table()
 def _match_sequence(frame: Any, ins: Any) -> None:
     value = frame.stack[-1]
     matches = isinstance(value, (ListVariable, TupleVariable, RangeVariable, DequeVariable)) or (
-        isinstance(value, UserObjectVariable) and issubclass(value.cls, Sequence) and not issubclass(value.cls, (str, bytes))
+        isinstance(value, UserObjectVariable)
+        and issubclass(value.cls, Sequence)
+        and not issubclass(value.cls, (str, bytes))
     )
     frame.stack.append(TRUE if matches else FALSE)
 
@@ -33,7 +35,9 @@ def _match_sequence(frame: Any, ins: Any) -> None:
 @opcode("MATCH_MAPPING")
 def _match_mapping(frame: Any, ins: Any) -> None:
     value = frame.stack[-1]
-    matches = isinstance(value, DictVariable) or (isinstance(value, UserObjectVariable) and issubclass(value.cls, Mapping))
+    matches = isinstance(value, DictVariable) or (
+        isinstance(value, UserObjectVariable) and issubclass(value.cls, Mapping)
+    )
     frame.stack.append(TRUE if matches else FALSE)
 
 

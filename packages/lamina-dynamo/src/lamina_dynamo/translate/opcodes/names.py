@@ -67,7 +67,9 @@ def _delete_fast(frame: Any, ins: Any) -> None:
 
 @opcode("MAKE_CELL")
 def _make_cell(frame: Any, ins: Any) -> None:
-    frame.cells[ins.value] = CellVariable(frame.locals.pop(ins.value, None), name=ins.value if frame.parent is None else None)
+    frame.cells[ins.value] = CellVariable(
+        frame.locals.pop(ins.value, None), name=ins.value if frame.parent is None else None
+    )
 
 
 @opcode("LOAD_CLOSURE")

@@ -47,7 +47,9 @@ def _store_fast(frame: Any, ins: Any) -> None:
 
 @opcode("MAKE_CELL")
 def _make_cell(frame: Any, ins: Any) -> None:
-    frame.cells[ins.value] = CellVariable(frame.locals.pop(ins.value, None), name=ins.value if frame.parent is None else None)
+    frame.cells[ins.value] = CellVariable(
+        frame.locals.pop(ins.value, None), name=ins.value if frame.parent is None else None
+    )
 
 
 @opcode("BINARY_SLICE")
@@ -89,7 +91,11 @@ def _call_intrinsic_1(frame: Any, ins: Any) -> None:
         frame.stack.append(tx.unary("+", frame.stack.pop()))
     elif ins.arg == 3:  # StopIteration out of a generator
         error = frame.stack.pop()
-        frame.stack.append(tx.error(RuntimeError, "generator raised StopIteration").variable if issubclass(error.cls, StopIteration) else error)
+        frame.stack.append(
+            tx.error(RuntimeError, "generator raised StopIteration").variable
+            if issubclass(error.cls, StopIteration)
+            else error
+        )
     else:
         raise Unsupported(f"CALL_INTRINSIC_1 {ins.arg}")
 

@@ -1,4 +1,6 @@
-"""What CPython 3.13 changed: paired loads and stores, keyword calls, SET_FUNCTION_ATTRIBUTE, formatting split in two."""
+"""What CPython 3.13 changed: paired loads and stores, keyword calls, SET_FUNCTION_ATTRIBUTE, formatting split in
+two.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,87 @@
+"""What must hold between the inputs: sizes, aliases, memory; and sizes that become inputs of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import ScalarSpec
+from lamina_fx.symbolic import SymInt, to_python
+
+from .. import guard as g
+
+__all__ = ["add_alias_guards", "add_shape_guards", "add_symbol_inputs"]
+
+
+def add_symbol_inputs(tx: Any) -> None:
+    """Sizes that stand in arguments, and that no array input shows, become inputs of their own."""
+    used: set[Any] = set()
+    for node in tx.output.graph.nodes:
+        if node.op == "call_function":
+            _symbols_in((node.args, node.kwargs), used)
+    for entry in tx.output.inputs:
+        for size in getattr(entry.spec, "shape", ()):
+            if isinstance(size, SymInt):
+                used.discard(size.expr)
+                used.discard(size.original)
+    for symbol in sorted(used, key=lambda s: s.name):
+        value = tx.shape_env_ints[symbol]
+        tx.output.add_input(tx.symbols[symbol], symbol.name, ScalarSpec(int, value), value.hint)
+
+
+def _symbols_in(value: Any, found: set[Any]) -> None:
+    kind = type(value)
+    if kind is SymInt:
+        found.update(value.expr.free_symbols)
+    elif kind in (tuple, list):
+        for item in value:
+            _symbols_in(item, found)
+    elif kind is dict:
+        _symbols_in(list(value.values()), found)
+    elif kind is slice:
+        _symbols_in((value.start, value.stop, value.step), found)
+
+
+def add_shape_guards(tx: Any) -> None:
+    """Guards for what was asked of symbolic sizes, and for the ranges that the user promised."""
+    for shape_guard in tx.shape_env.guards:
+        expr = shape_guard.expr
+        if not expr.free_symbols:
+            continue
+        symbols = {s.name: tx.symbols[s] for s in expr.free_symbols}
+        tx.guard(g.shape_holds(to_python(expr), symbols, line=shape_guard.source or ""))
+    for made, mark in tx.bounded_symbols:
+        for symbol in made.expr.free_symbols:
+            where = {symbol.name: tx.symbols[symbol]}
+            if mark.lower is not None:
+                tx.guard(g.shape_holds(f"{mark.lower} <= {symbol.name}", where))
+            if mark.upper is not None:
+                tx.guard(g.shape_holds(f"{symbol.name} <= {mark.upper}", where))
+
+
+def add_alias_guards(tx: Any) -> None:
+    """Two inputs that were two objects stay two; where the region writes, their memory stays apart as it was."""
+    sources = [t.source for _, t in tx.arrays]
+    if len(sources) < 2:
+        return
+    tx.guard(g.all_distinct(sources))
+    if any(n.effect == "write" for n in tx.output.graph.nodes):
+        _guard_overlap(tx)
+
+
+def _guard_overlap(tx: Any) -> None:
+    """Inputs whose memory is apart stay so; one that lies in another's stays at its place in it."""
+    bounds = getattr(tx.frontend, "memory_bounds", None)
+    if bounds is None:
+        return
+    spans = [(*bounds(value), tensor.source) for value, tensor in tx.arrays]
+    overlapping = [(a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if a[0] < b[1] and b[0] < a[1]]
+    if not overlapping:
+        tx.guard(g.no_overlap([source for _, _, source in spans]))
+        return
+    for first, second in overlapping:
+        tx.guard(g.overlap_is(first[2], second[2], second[0] - first[0]))
+    touched = {id(s) for pair in overlapping for s in pair}
+    for i, a in enumerate(spans):
+        for b in spans[i + 1 :]:
+            if not (id(a) in touched and id(b) in touched and (a, b) in overlapping):
+                tx.guard(g.no_overlap([a[2], b[2]]))
