@@ -33,7 +33,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @relu.vjp
 def _(ct, out):
-    return (ops.where(ops.gt(out, 0), ct, 0.0),)
+    return (ops.where(ops.le(out, 0), 0.0, ct),)
 
 
 @composite(names=_named("relu6"), in_place=True, samples=unary(-2, 8, dtypes=_FLOATS))

@@ -119,6 +119,24 @@ def smooth_l1_loss(
     return narrow(reduced(gap, reduction_name(reduction, size_average, reduce)), input)
 
 
+@composite(samples=calls(call(tensor(3, 4, low=0.05, high=0.95), tensor(3, 4, low=0, high=1))))
+def binary_entropy_terms(input: Tensor, target: Tensor) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)), the logarithms not below -100. Its gradient is finite at p = 0 and 1."""
+    yes, no = ops.maximum(ops.log(input), -100.0), ops.maximum(ops.log1p(ops.neg(input)), -100.0)
+    return ops.neg(ops.add(ops.mul(target, yes), ops.mul(ops.sub(1.0, target), no)))
+
+
+@binary_entropy_terms.vjp
+def _(ct, input, target, needs):
+    gi = gt = None
+    if needs[0]:
+        spread = ops.maximum(ops.mul(ops.sub(1.0, input), input), 1e-12)
+        gi = ops.mul(ct, ops.div(ops.sub(input, target), spread))
+    if needs[1]:
+        gt = ops.mul(ct, ops.sub(ops.log1p(ops.neg(input)), ops.log(input)))
+    return gi, gt
+
+
 _PROBABILITIES = (tensor(3, 4, low=0.05, high=0.95), tensor(3, 4, low=0, high=1))
 
 
@@ -136,9 +154,7 @@ def binary_cross_entropy(
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """-(t log p + (1 - t) log(1 - p)), the logarithms not below -100."""
-    p, t = widen(input), widen(target)
-    yes, no = ops.maximum(ops.log(p), -100.0), ops.maximum(ops.log1p(ops.neg(p)), -100.0)
-    loss = ops.neg(ops.add(ops.mul(t, yes), ops.mul(ops.sub(1.0, t), no)))
+    loss = binary_entropy_terms(widen(input), widen(target))
     if weight is not None:
         loss = ops.mul(loss, widen(weight))
     return narrow(reduced(loss, reduction_name(reduction, size_average, reduce)), input)

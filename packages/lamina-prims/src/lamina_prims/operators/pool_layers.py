@@ -58,6 +58,10 @@ def _declare_max(rank: int) -> None:
         ],
     )(_named(pool, name))
 
+
+def _declare_max_with_indices(rank: int) -> None:
+    name = f"max_pool{rank}d"
+
     def with_indices(
         input: Tensor,
         kernel_size: int | Ints,
@@ -174,6 +178,7 @@ def _declare_unpool(rank: int) -> None:
 
 for _rank in (1, 2, 3):
     _declare_max(_rank)
+    _declare_max_with_indices(_rank)
     _declare_average(_rank)
     _declare_power(_rank)
     _declare_adaptive(_rank)

@@ -36,7 +36,9 @@ def _reflected(place: Tensor, size: Any, align: bool) -> Tensor:
 def _bounded(place: Tensor, size: Any, padding_mode: str, align: bool) -> Tensor:
     if padding_mode == "reflection":
         place = _reflected(place, size, align)
-    return place if padding_mode == "zeros" else ops.clamp(place, 0.0, size - 1)
+    if padding_mode == "zeros":
+        return place
+    return ops.hardtanh(place, 0.0, float(size - 1)) if type(size) is int else ops.clamp(place, 0.0, size - 1)
 
 
 class _Sampler:

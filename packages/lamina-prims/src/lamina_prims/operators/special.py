@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .. import special as functions
 from ..elementwise import Elementwise
 from ..registry import both, composite, ops, primitive
-from ..samples import call, calls, error, nary, tensor, unary
+from ..samples import call, calls, chain, error, nary, tensor, unary
 from ..types import Scalar, Tensor
 
 __all__ = [
@@ -100,13 +102,16 @@ def ndtr(input: Tensor) -> Tensor:
     return ops.mul(erfc(ops.mul(input, -_SQRT_HALF)), 0.5)
 
 
-@composite(names=("special.log_ndtr",), samples=unary(-9, 5, special=False))
+@composite(
+    names=("special.log_ndtr",),
+    samples=chain(unary(-9, 5, special=False), calls(call(np.array([-1.0, -0.995, -1.005])))),
+)
 def log_ndtr(input: Tensor) -> Tensor:
     """log(ndtr(input)), accurate far to the left."""
     scaled = ops.mul(input, _SQRT_HALF)
-    low = ops.minimum(scaled, -0.7)
+    low = ops.minimum(scaled, -0.5)  # each branch is cut off well inside the other's range
     left = ops.sub(ops.log(ops.mul(erfcx(ops.neg(low)), 0.5)), ops.mul(low, low))
-    right = ops.log1p(ops.mul(erfc(ops.maximum(scaled, -0.7)), -0.5))
+    right = ops.log1p(ops.mul(erfc(ops.maximum(scaled, -0.9)), -0.5))
     return ops.where(ops.lt(input, -1.0), left, right)
 
 
@@ -258,6 +263,17 @@ def xlog1py(input: Tensor | Scalar, other: Tensor) -> Tensor:
     """input * ops.log1p(other), and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""
     zero = ops.logical_and(ops.eq(input, 0), ops.eq(other, other))
     return ops.where(zero, 0.0, ops.mul(input, ops.log1p(ops.where(zero, 0.0, other))))
+
+
+@xlog1py.vjp
+def _(ct, input, other, needs):
+    gi = go = None
+    if needs[0]:
+        outside = ops.logical_and(ops.eq(input, 0), ops.le(other, -1))
+        gi = ops.mul(ct, ops.where(outside, 0.0, ops.log1p(ops.where(outside, 0.0, other))))
+    if needs[1]:
+        go = ops.mul(ct, ops.div(input, ops.add(other, 1.0)))
+    return gi, go
 
 
 @composite(names=("special.entr",), samples=unary(0.1, 3))
