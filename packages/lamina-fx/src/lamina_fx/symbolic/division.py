@@ -60,8 +60,8 @@ def mod(a: Expr, b: Expr) -> Expr:
 # -- by an integer ---------------------------------------------------------------------------------------
 
 
-def _split(a: Expr, k: int) -> tuple[Expr, int, Terms]:
-    """(quotient, constant, terms) with a = k * quotient + constant + terms and 0 <= constant < k."""
+def _split(a: Expr, k: int) -> tuple[dict[Expr, int], int, int, Terms]:
+    """(quotient, outside, constant, terms): a = k * (quotient + outside) + constant + terms and 0 <= constant < k."""
     constant, terms = linear(a)
     quotient: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
@@ -81,7 +81,7 @@ def _split(a: Expr, k: int) -> tuple[Expr, int, Terms]:
         if left:
             rest.append((term, left))
     outside = constant // k
-    return sum_of(outside, quotient) if quotient else Integer(outside), constant - outside * k, tuple(rest)
+    return quotient, outside, constant - outside * k, tuple(rest)
 
 
 def _by_integer(a: Expr, k: int) -> Expr:
@@ -93,10 +93,9 @@ def _by_integer(a: Expr, k: int) -> Expr:
         return a
     if type(a) is Integer:
         return Integer(a.value // k)
-    quotient, constant, terms = _split(a, k)
-    if not terms:
-        return quotient
-    return add(quotient, _rest_quotient(constant, terms, k))
+    parts, outside, constant, terms = _split(a, k)
+    quotient = sum_of(outside, parts) if parts else Integer(outside)
+    return add(quotient, _rest_quotient(constant, terms, k)) if terms else quotient
 
 
 def _rest_quotient(constant: int, terms: Terms, k: int) -> Expr:
@@ -151,7 +150,7 @@ def _modulo_integer(a: Expr, k: int) -> Expr:
         return Integer(0)
     if type(a) is Integer:
         return Integer(a.value % k)
-    _, constant, terms = _split(a, k)
+    _, _, constant, terms = _split(a, k)
     if not terms:
         return Integer(constant)
     rest = from_terms(constant, terms)
