@@ -162,12 +162,17 @@ class Node:
 
     def set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
         """Replace all arguments at once."""
-        for node in iter_nodes((self._args, self._kwargs)):
-            node.users.pop(self, None)
+        if self._args or self._kwargs:
+            for node in iter_nodes((self._args, self._kwargs)):
+                node.users.pop(self, None)
         self._args = args
         self._kwargs = kwargs
-        for node in iter_nodes(args):
-            node.users[self] = None
+        for item in args:
+            if type(item) is Node:  # the usual case, without a generator
+                item.users[self] = None
+            elif type(item) not in _LEAVES:
+                for node in iter_nodes(item):
+                    node.users[self] = None
         if kwargs:
             for node in iter_nodes(kwargs):
                 node.users[self] = None
