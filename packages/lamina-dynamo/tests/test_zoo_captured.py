@@ -5,6 +5,7 @@ Same results, same order of effects, same errors, no fault inside the compiler.
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import breaks_zoo as zoo
@@ -19,12 +20,6 @@ def backend(graph, example_inputs, context):
     return interpret(graph, example_inputs, context)
 
 
-def without_line(outcome):
-    """Drop the traceback's last line: an inlined function has no traceback entry of its own."""
-    result, log = outcome[:2]
-    return (result[:3], log) if result[0] == "raised" else (result, log)
-
-
 @pytest.mark.parametrize("function", zoo.ZOO, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("suppress", [False, True], ids=["", "suppress"])
 @pytest.mark.parametrize("how", [None, 1, 2, 3, "late"], ids=str)
@@ -35,4 +30,24 @@ def test_same_as_plain(function, how, suppress):
     with warnings.catch_warnings():
         warnings.simplefilter("error", CaptureWarning)
         for _ in range(2):
-            assert without_line(zoo.run(compiled, how, suppress)) == without_line(plain)
+            assert zoo.run(compiled, how, suppress)[:2] == plain[:2]
+            assert sys.exc_info()[1] is None  # no handler was left unfinished
+
+
+@pytest.mark.parametrize("function", [zoo.try_block, zoo.exception_group, zoo.nested_with], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("how", [None, 1, "late"], ids=str)
+def test_called_inside_a_handler(function, how):
+    """What the caller handles is what it handles afterwards, and the context of errors raised inside."""
+    reset()
+    compiled = optimize(backend, NumpyFrontend())(function)
+    for f in (function, compiled, compiled):
+        with pytest.raises(LookupError, match="outer") as caught:
+            try:
+                raise LookupError("outer")
+            except LookupError as outer:
+                result = zoo.run(f, how, True)[0]
+                if result[0] == "raised":
+                    assert result[4] == "LookupError" or function is not zoo.try_block
+                assert sys.exc_info()[1] is outer
+                raise
+        assert caught.value.args == ("outer",)

@@ -3,6 +3,9 @@
 
 #include <structmember.h>
 
+/* In a public header up to 3.12, exported all along. */
+extern "C" PyAPI_FUNC(void) _PyTraceback_Add(const char *function, const char *file, int line);
+
 namespace lamina {
 
 /* ---- the trampoline of resume functions ---- */
@@ -225,6 +228,31 @@ static PyObject *new_function(PyObject *, PyObject *const *args, Py_ssize_t n)
     return function;
 }
 
+/* add_traceback(exception, ((name, file, line), ...)): give an exception that was raised while tracing the traceback it
+ * would have, innermost entry first. Handlers need one: WITH_EXCEPT_START crashes without before 3.13. */
+static PyObject *add_traceback(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyExceptionInstance_Check(args[0]) || !PyTuple_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "add_traceback(exception, entries)");
+        return nullptr;
+    }
+    PyObject *exception = args[0], *type, *value, *traceback;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); i++) {
+        const char *name, *file;
+        int line;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(args[1], i), "ssi", &name, &file, &line)) return nullptr;
+        PyErr_Restore(Py_NewRef(PyExceptionInstance_Class(exception)), Py_NewRef(exception),
+                      PyException_GetTraceback(exception));
+        _PyTraceback_Add(name, file, line);
+        PyErr_Fetch(&type, &value, &traceback);
+        if (value == exception && traceback != nullptr) PyException_SetTraceback(exception, traceback);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    return Py_NewRef(exception);
+}
+
 /* has_vectorcall(type): a heap subclass does not inherit the flag before 3.12; its call is this file's. */
 static PyObject *has_vectorcall(PyObject *, PyObject *type)
 {
@@ -237,7 +265,18 @@ static PyObject *has_vectorcall(PyObject *, PyObject *type)
     return Py_NewRef(type);
 }
 
+/* handled_exception(): what `except` blocks of this thread handle now, or None. */
+static PyObject *handled_exception(PyObject *, PyObject *const *, Py_ssize_t)
+{
+    PyObject *handled = PyErr_GetHandledException();
+    return handled != nullptr ? handled : Py_NewRef(Py_None);
+}
+
 static PyMethodDef functions[] = {
+    {"handled_exception", reinterpret_cast<PyCFunction>(handled_exception), METH_FASTCALL,
+     "handled_exception()\n\nThe exception that is being handled, or None."},
+    {"add_traceback", reinterpret_cast<PyCFunction>(add_traceback), METH_FASTCALL,
+     "add_traceback(exception, entries)\n\nAdd (name, file, line) entries to its traceback, innermost first."},
     {"has_vectorcall", has_vectorcall, METH_O, "has_vectorcall(type)\n\nClass decorator for subclasses of Switch."},
     {"tail", reinterpret_cast<PyCFunction>(make_tail), METH_FASTCALL,
      "tail(function, *args)\n\nWhat a resume function returns so that its trampoline calls `function` next."},
