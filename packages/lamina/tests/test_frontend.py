@@ -273,3 +273,20 @@ def test_symbolic_batch():
         batch = lt.randn(n, 8)
         same(f(batch), compiled(batch))
     assert len(backend.graphs) == 2
+
+
+def test_gradient_that_is_replaced():
+    reset()
+    p = lt.randn(3, requires_grad=True)
+
+    def f(input):
+        old = p.grad
+        p.grad = None
+        (p * input).sum().backward()
+        return old, p.grad
+
+    compiled = optimize(CountingBackend(), FRONTEND, strict=True)(f)
+    p.grad = None
+    expected = [f(lt.ones(3) * k) for k in (1, 2, 3)]
+    p.grad = None
+    same(expected, [compiled(lt.ones(3) * k) for k in (1, 2, 3)])

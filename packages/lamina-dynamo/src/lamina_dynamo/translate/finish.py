@@ -9,7 +9,7 @@ from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
 from ..resume import ResumePoint, continue_with_call, push_resume_call, push_resume_function, run_natively
-from ..source import Local
+from ..source import Grad, Local, chain
 from ..variables import (
     CellVariable,
     ConstantVariable,
@@ -89,11 +89,15 @@ class _Finish:
         effects = EffectWriter(tx)
         inner = [v for level in self.levels[1:] for v in (*level.stack, *level.live.values(), *level.cells())]
         roots = [*self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
-        outputs, cyclic = _reachable(roots)
+        outputs, cyclic, early = _reachable(roots)
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
         rebuilder.cyclic = cyclic
         if captured is not None:
+            for value in early:
+                rebuilder.load_source(value.source, None)
+                rebuilder.keep(value)
+                emitter.pop()
             self._call_graph(rebuilder, captured, outputs_name)
         self._values_and_effects(rebuilder, effects)
         self._end(rebuilder)
@@ -356,10 +360,11 @@ def _stands_already(name: str, value: Any) -> bool:
     return getattr(value, "source", None) == Local(name)
 
 
-def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
+def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int], list[TensorVariable]]:
     """Arrays that the graph must give back, and containers that contain themselves."""
     outputs: list[TensorVariable] = []
     cyclic: set[int] = set()
+    early: list[TensorVariable] = []
     done: set[int] = set()
     path: set[int] = set()
 
@@ -373,6 +378,8 @@ def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
             return
         if value.source is not None:
             done.add(id(value))
+            if isinstance(value, TensorVariable) and any(isinstance(step, Grad) for step in chain(value.source)):
+                early.append(value)  # the graph may give its owner another gradient
             return
         if isinstance(value, TensorVariable):
             outputs.append(value)
@@ -384,4 +391,4 @@ def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int]]:
 
     for root in roots:
         visit(root)
-    return outputs, cyclic
+    return outputs, cyclic, early

@@ -57,15 +57,15 @@ class Rebuilder(ObjectRebuilder):
             self.used_cells.add(value)
             self.emitter.load_cell(value.name)
             return
-        if value.source is not None and not isinstance(value, (ConstantVariable,)):
-            self.load_source(value.source, None)
-            return
-        if type(value) is ConstantVariable:
-            self.load_constant(value)
-            return
         name = self.temps.get(id(value))
         if name is not None:
             self.emitter.load_temp(name)
+            return
+        if isinstance(value, ConstantVariable):
+            self.load_constant(value)
+            return
+        if value.source is not None:
+            self.load_source(value.source, None)
             return
         if id(value) in self.building:
             raise InternalError(f"{value!r} contains itself in a way that is not handled")

@@ -187,8 +187,8 @@ class DictVariable(VariableTracker):
         return NONE
 
     def _m_clear(self, tx: Any) -> VariableTracker:
+        self.guard_order(tx)
         tx.mutating(self)
-        self.order_guarded = True
         self.entries.clear()
         self.keys.clear()
         return NONE
