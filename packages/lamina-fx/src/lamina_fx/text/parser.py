@@ -29,6 +29,7 @@ __all__ = ["ParseError", "parse"]
 _NODE = re.compile(r"(?:\s+|#[^\n]*)*%(\w+)(?:: ([^\n=]+?))? = ")
 _CALL = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*)\(")
 _NODE_ARGUMENT = re.compile(r"%(\w+)(, |\))")
+_SOURCE = re.compile(r' at ("(?:[^"\\]|\\.)*"):(\d+) ([A-Za-z_]\w*(?:\.\w+)*|"(?:[^"\\]|\\.)*")')
 _REGION = re.compile(r'\s*([A-Za-z_][\w.]*(?::[\w.]+)*|"(?:[^"\\]|\\.)*")\s*(,|\})')
 
 _DTYPES = {d.name: d for d in DTYPES}
@@ -199,6 +200,14 @@ class _Parser(Tokens):
                 return tuple(args), kwargs
 
     def tail(self, node: Node) -> None:
+        match = _SOURCE.match(self.text, self.position)
+        if match is not None:  # the usual tail, in one step
+            file, function = match[1], match[3]
+            name = json.loads(function) if function[0] == '"' else function
+            node.meta["source"] = (json.loads(file), int(match[2]), name)
+            self.position = match.end()
+            if self.text.startswith("\n", self.position):
+                return
         while True:
             saved = self.position
             _, token = self.next()
