@@ -148,13 +148,29 @@ def as_strided(input: Tensor, size: Shape, stride: Shape, storage_offset: Size |
 
 
 def _positions(base: Any, size: Any, stride: Any, offset: Any) -> Any:
-    """For each element of the view, which element of ``base`` (dense, in memory order) it is."""
+    """For each element of the view, which element of ``base`` (in memory order) it is."""
     index: Any = None
     for dim, step in enumerate(stride):
         term = reshape(ops.mul(ops.iota(size[dim]), step), (size[dim],) + (1,) * (len(size) - dim - 1))
         index = term if index is None else ops.add(index, term)
     index = ops.iota(1) if index is None else index
-    return reshape(ops.add(index, offset or 0), (-1,))
+    return _without_gaps(base, reshape(ops.add(index, offset or 0), (-1,)))
+
+
+def _without_gaps(base: Any, places: Tensor) -> Tensor:
+    """Places in memory as positions among the elements of ``base``, which need not be dense."""
+    spec = spec_of(base)
+    dims = [d for d in _memory_order(base) if not (type(spec.shape[d]) is int and spec.shape[d] == 1)]
+    dense: list[Size] = [1] * len(dims)
+    for at in range(len(dims) - 2, -1, -1):
+        dense[at] = dense[at + 1] * spec.shape[dims[at + 1]]
+    if all(spec.strides[d] is step or spec.strides[d] == step for d, step in zip(dims, dense, strict=True)):
+        return places
+    total: Any = 0
+    for d, step in zip(dims, dense, strict=True):
+        total = ops.add(ops.mul(ops.floor_divide(places, spec.strides[d]), step), total)
+        places = ops.remainder(places, spec.strides[d])
+    return total
 
 
 def _memory_order(base: Any) -> tuple[int, ...]:
