@@ -5,8 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import operator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lamina_fx import CPU, Device, TensorSpec, contiguous_strides, float32
 from lamina_fx.symbolic import (
@@ -361,3 +364,48 @@ def test_constant_symint_guards_nothing(env):
     assert three == 3
     assert int(three) == 3
     assert env.guards == []
+
+
+# -- property: what was answered holds for every input that passes the guards ----------------------------------
+
+_terms = st.recursive(
+    st.one_of(st.sampled_from("abc"), st.integers(0, 9)),
+    lambda t: st.one_of(
+        st.tuples(st.sampled_from(["+", "-", "*", "max", "min"]), t, t),
+        st.tuples(st.sampled_from(["//", "%"]), t, st.integers(1, 6)),
+    ),
+    max_leaves=4,
+)
+_questions = st.lists(st.tuples(st.sampled_from(["<", "<=", "==", "!="]), _terms, _terms), min_size=1, max_size=5)
+_BINARY = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "max": sym_max, "min": sym_min, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def _value(term, values):
+    if isinstance(term, int):
+        return term
+    if isinstance(term, str):
+        return values[term]
+    return _BINARY[term[0]](_value(term[1], values), _value(term[2], values))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.tuples(*[st.integers(0, 7)] * 3), _questions, _terms)
+def test_answers_hold_for_all_inputs_that_pass_the_guards(hints, questions, extra):
+    env = ShapeEnv()
+    values = {name: env.create_symbol(hint, name) for name, hint in zip("abc", hints, strict=True)}
+    answers = [bool(_value(q, values)) for q in questions]
+    assert answers == [_value(q, dict(zip("abc", hints, strict=True))) for q in questions]
+    before = len(env.guards)
+    assert [bool(_value(q, values)) for q in questions] == answers
+    assert len(env.guards) == before  # nothing is asked twice
+    known = _value(extra, values)
+    symbols = [env.symbol(f"s{i}") for i in range(3)]
+    for point in itertools.product(range(0, 8), repeat=3):
+        numbers = dict(zip(symbols, point, strict=True))
+        plain = dict(zip("abc", point, strict=True))
+        if all(g.expr.evaluate(numbers) for g in env.guards):
+            assert [_value(q, plain) for q in questions] == answers
+            assert (known.expr.evaluate(numbers) if isinstance(known, SymInt) else known) == _value(extra, plain)
