@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .report import Traffic, explain, traffic
 from .text import format_kernel, format_program
 
-__all__ = ["format_kernel", "format_program"]
+__all__ = ["Traffic", "explain", "format_kernel", "format_program", "traffic"]

@@ -8,7 +8,7 @@ from lamina_fx import bool_, int64, uint32
 from lamina_fx.symbolic import Expr
 
 from ..ir.loops import Index, Value
-from .pointwise import cast_constant
+from .pointwise import cast_constant, write_size
 from .table import Call, lowers, size_of, sizes_of
 from .views import flatten_index
 
@@ -30,16 +30,12 @@ def _full(call: Call) -> Value | None:
     if isinstance(fill, Value):
         return None
     if isinstance(fill, Expr):
-        return _indexed(call, (), _write_size, fill, cost=0)
+        return _indexed(call, (), write_size, fill, cost=0)
     return _indexed(call, (), _write_full, cast_constant(fill, call.spec.dtype), cost=0)
 
 
 def _write_full(emitter: Any, value: Value, index: Index) -> Any:
     return value.attrs
-
-
-def _write_size(emitter: Any, value: Value, index: Index) -> Any:
-    return emitter.convert(emitter.named(emitter.index_value(value.attrs), int64), int64, value.dtype)
 
 
 @lowers("iota")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import DType, bool_
+from lamina_fx import DType, bool_, int64
+from lamina_fx.symbolic import Expr
 
 from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
 from .table import Call, lowers
 
-__all__ = ["COSTS", "cast_constant", "convert_value", "pointwise_call"]
+__all__ = ["COSTS", "cast_constant", "convert_value", "pointwise_call", "write_size"]
 
 COSTS: dict[str, int] = dict.fromkeys(
     [
@@ -65,9 +66,10 @@ def cast_constant(value: Any, dtype: DType) -> Any:
 def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...] = ()) -> Value:
     """A point value applying ``call.op`` to ``operands`` (values or Python scalars), with constants ``extra``
     behind."""
-    tensors = tuple([o for o in operands if type(o) is Value])
-    dtypes = [t.dtype for t in tensors]
+    dtypes = [o.dtype for o in operands if type(o) is Value]
     common = next((d for d in dtypes if d is not bool_), call.spec.dtype if call.op == "where" else bool_)
+    operands = tuple([size_value(call, o, common) if isinstance(o, Expr) else o for o in operands])
+    tensors = tuple([o for o in operands if type(o) is Value])
     value = call.value("point", tensors)
     value.attrs = (
         call.op,
@@ -77,6 +79,18 @@ def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...]
     value.rule = _write
     value.cost = COSTS.get(call.op, 1)
     return value
+
+
+def size_value(call: Call, size: Expr, dtype: DType) -> Value:
+    """A symbolic size as a tensor of one value, of the shape of the call's result."""
+    value = Value("index", "size", call.name, (), call.value_shape(), dtype)
+    value.rule, value.attrs, value.cost = write_size, size, 0
+    return value
+
+
+def write_size(emitter: Any, value: Value, index: Index) -> Any:
+    """Statement for an element of a size's value: the size (``value.attrs``) itself, converted."""
+    return emitter.convert(emitter.named(emitter.index_value(value.attrs), int64), int64, value.dtype)
 
 
 def _write(emitter: Any, value: Value, index: Index) -> Any:

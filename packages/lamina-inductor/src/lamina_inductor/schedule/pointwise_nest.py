@@ -9,7 +9,6 @@ from .blocks import as_index, grain, in_order, nest
 from .flat import Flat
 from .groups import axis_symbol
 from .rows import flat_rows
-from .tiles import crossing_axis, tiled_nest
 
 __all__ = ["pointwise_nest"]
 
@@ -30,9 +29,6 @@ def pointwise_nest(flat: Flat) -> tuple[Loop, ...]:
     if len(axes) == 1:
         body = nest([], flat, infos)
         return (Loop(axes[0], as_index(flat.sizes[axes[0]]), "parallel simd", body, grain=grain(cost)),)
-    crossing = crossing_axis(flat)
-    if crossing is not None:
-        return (tiled_nest(flat, crossing, cost),)
     last = flat.sizes[axes[-1]]
     flat, row = flat_rows(flat, axes[:-1], len(axes))
     infos = in_order(flat, set(flat.info))

@@ -14,6 +14,7 @@ from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
+from .emitter import Unfusable
 from .epilogues import attach_epilogues, fits_rows
 from .fuse import Fusion, fuse
 from .groups import Group
@@ -34,9 +35,20 @@ def build_program(
     ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's
     reference.
     """
+    try:
+        return _build(graph, name, supports, FUSE_LIMIT)
+    except Unfusable:  # loops were joined that cannot be: right comes before fast
+        return _build(graph, name, supports, 1)
+
+
+FUSE_LIMIT = 192
+"""Most values in one kernel."""
+
+
+def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], limit: int) -> Program:
     lowered = lower_graph(graph, supports=supports)
     choose_layouts(lowered.values, lowered.outputs)
-    fusion = fuse(lowered)
+    fusion = fuse(lowered, fuse_limit=limit)
     materialize(fusion)
     return _Assembly(name, lowered, fusion).run()
 

@@ -1,0 +1,69 @@
+"""One program for many sizes: shapes with symbols, run at several values, also at the awkward ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
+from lamina_fx.symbolic import ShapeEnv
+from lamina_inductor.ir.interpret import run_program
+from lamina_inductor.ir.program import Program
+from lamina_inductor.schedule.program import build_program
+from lamina_prims import decompose, ops
+from tracing import assert_same
+
+RNG = np.random.default_rng(0)
+
+
+def build(fn: Any, shapes: list[tuple[Any, ...]], dtypes: list[Any]) -> Program:
+    """``"n"`` and ``"m"`` in a shape stand for sizes that are not known."""
+    env = ShapeEnv()
+    symbols = {name: env.create_symbol(hint, name, lower=1) for name, hint in (("n", 64), ("m", 48))}
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    specs = [TensorSpec([symbols.get(s, s) for s in shape], d) for shape, d in zip(shapes, dtypes, strict=True)]
+    inputs = [builder.proxy(graph.placeholder(f"x{k}", spec=spec)) for k, spec in enumerate(specs)]
+    result = fn(*inputs)
+    graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
+    return build_program(decompose(graph, level="prims"))
+
+
+CASES: dict[str, tuple[Any, list[tuple[Any, ...]], int]] = {
+    "pointwise": (lambda x, y: ops.add(ops.exp(x), y), [("n", "m"), ("n", "m")], 1),
+    "broadcast": (lambda x, y: ops.add(ops.exp(x), y), [("n", "m"), ("m",)], 1),
+    "softmax": (lambda x: ops.softmax(x, -1), [("n", "m")], 1),
+    "softmax of known width": (lambda x: ops.softmax(x, -1), [("n", 7)], 1),
+    "layer norm": (lambda x, w, b: ops.gelu(ops.layer_norm(x, (8,), w, b)), [("n", "m", 8), (8,), (8,)], 1),
+    "sum of all": (lambda x: ops.sum(ops.exp(x)), [("n", "m")], 1),
+    "sum of a vector": (lambda x: ops.sum(ops.exp(x)), [("n",)], 1),
+    "column sum": (lambda x: ops.sum(x, 0), [("n", "m")], 1),
+    "columns standardised": (lambda x: ops.sub(x, ops.mean(x, 0, True)), [("n", "m")], 1),
+    "transpose": (lambda x, y: ops.add(ops.permute(x, (1, 0)), y), [("n", "m"), ("m", "n")], 1),
+    "concatenation": (lambda x, y: ops.cat((ops.mul(x, 2.0), y), 0), [("n", 3), ("m", 3)], 1),
+    "pad": (lambda x: ops.pad(x, (1, 0), (2, 0), 0.5), [("n", "m")], 1),
+    "slice": (lambda x: ops.mul(ops.slice(x, 0, 1, None, 2), 2.0), [("n", "m")], 1),
+    "product": (lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)), [("n", 6), (6, 5), (5,)], 1),
+    "merged dimensions": (lambda x: ops.mul(ops.reshape(ops.exp(x), (-1, 4)), 2.0), [("n", "m", 4)], 1),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_program_for_many_sizes(case: str) -> None:
+    fn, shapes, kernels = CASES[case]
+    program = build(fn, shapes, [float32] * len(shapes))
+    assert len(program.kernels) == kernels
+    for sizes in ({"n": 1, "m": 1}, {"n": 5, "m": 17}, {"n": 300, "m": 3}, {"n": 2, "m": 300}):
+        arrays = [RNG.normal(size=[sizes.get(s, s) for s in shape]).astype(np.float32) for shape in shapes]
+        (got,) = run_program(program, [a.copy() for a in arrays])
+        assert_same(got, np.asarray(fn(*arrays)), 1e-3)
+
+
+def test_index_out_of_range_raises_with_the_size() -> None:
+    program = build(lambda w, i: ops.index(w, (i,)), [("n", 4), ("m",)], [float32, int64])
+    table = RNG.normal(size=(5, 4)).astype(np.float32)
+    (got,) = run_program(program, [table, np.array([0, -1, 4])])
+    assert_same(got, table[[0, -1, 4]])
+    with pytest.raises(IndexError, match="index: an index is out of range for dimension 0"):
+        run_program(program, [table, np.array([0, 5])])
