@@ -354,6 +354,11 @@ def test_copies(duplicate, name):
     other.lint()
     assert not set(other.nodes) & set(graph.nodes)
     assert [n.meta for n in other.nodes] == [n.meta for n in graph.nodes]
+    for inner in (n for n in other.nodes if n.name == "cond"):
+        inner.args[1].output_node.args = (None,)
+        inner.args[1].attributes["deep"].output_node.args = (3,)
+        assert other != graph
+        assert graph == SAMPLES[name]()
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

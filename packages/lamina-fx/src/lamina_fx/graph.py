@@ -187,13 +187,16 @@ class Graph:
         return copy
 
     def copy(self) -> Graph:
-        """An equal graph with nodes of its own."""
+        """An equal graph with nodes of its own, down to the subgraphs. Other constants are shared."""
         other = Graph()
-        other.attributes = dict(self.attributes)
+        other.attributes = map_leaves(self.attributes, _own_graph)
         other.has_owner = self.has_owner
         mapping: dict[Node, Node] = {}
         for node in self.nodes:
-            mapping[node] = other.node_copy(node, mapping.__getitem__)
+            mapping[node] = copy = other.node_copy(node, mapping.__getitem__)
+            if _holds_graph(copy.args) or (copy.kwargs and _holds_graph(copy.kwargs)):
+                args, kwargs = map_leaves((copy.args, copy.kwargs), _own_graph)
+                copy.set_arguments(args, kwargs)
         return other
 
     def reorder(self, nodes: Sequence[Node]) -> None:
@@ -298,6 +301,18 @@ class _NodeList:
             if node.op != "erased":
                 yield node
             node = before if node.op == "erased" else node._prev
+
+
+def _own_graph(value: Any) -> Any:
+    return value.copy() if isinstance(value, Graph) else value
+
+
+def _holds_graph(arguments: Argument) -> bool:
+    for value in arguments.values() if isinstance(arguments, dict) else arguments:
+        kind = type(value)
+        if kind is Graph or ((kind is tuple or kind is list or kind is dict) and _holds_graph(value)):
+            return True
+    return False
 
 
 class _Reference(int):
