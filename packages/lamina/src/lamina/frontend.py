@@ -140,6 +140,8 @@ class LaminaFrontend:
         }
         self._home = os.path.join(os.path.dirname(os.path.abspath(lamina_tensor.__file__)), "")
         self._entry_grad_mode = True
+        self._effects: dict[str, str | None] = {}
+        self._resolved: dict[str, Callable[..., Any]] = {}
 
     # -- arrays ----------------------------------------------------------------------------------------
 
@@ -276,17 +278,19 @@ class LaminaFrontend:
 
     def call(self, id: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an action or in-place method on fakes."""
+        function = self._resolved.get(id)
+        if function is None:
+            function = self._resolved[id] = resolve(id)
         with fake_creation():
-            return resolve(id)(*args, **kwargs)
+            return function(*args, **kwargs)
 
     def effect(self, id: str) -> str | None:
         """The operator's own, ``"write"`` for in-place methods, ``"grad"`` for what touches autograd's state."""
-        if id in _GRAD_EFFECTS:
-            return "grad"
-        known = lamina_prims.operators().get(id)
-        if known is not None:
-            return known.effect
-        return "write" if id.endswith("_") or id == "setitem" else None
+        try:
+            return self._effects[id]
+        except KeyError:
+            effect = self._effects[id] = _effect_of(id)
+            return effect
 
     def resolve(self, id: str) -> Callable[..., Any]:
         """What runs an id on real tensors; operators without tensor arguments make tensors."""
@@ -399,6 +403,15 @@ class LaminaFrontend:
             return None
         inner = path[len(self._home) :]
         return None if inner.startswith(("nn" + os.sep, "optim" + os.sep)) else "part of the eager engine"
+
+
+def _effect_of(id: str) -> str | None:
+    if id in _GRAD_EFFECTS:
+        return "grad"
+    known = lamina_prims.operators().get(id)
+    if known is not None:
+        return known.effect
+    return "write" if id.endswith("_") or id == "setitem" else None
 
 
 def _lookup(cls: type, name: str) -> Any:

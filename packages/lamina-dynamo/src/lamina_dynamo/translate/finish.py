@@ -128,6 +128,8 @@ class _Finish:
         tx.shape_env.where = None  # a backend may keep the environment; it must not keep the translator with it
         compiled = self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
 
+        rebuilder.share_prefixes(captured.inputs)
+
         def load() -> None:
             for origin in captured.inputs:
                 rebuilder.load_input(origin)

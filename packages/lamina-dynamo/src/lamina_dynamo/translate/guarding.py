@@ -69,6 +69,7 @@ class Has:
         self.member = member
 
     def __call__(self, value: Any) -> bool:
+        """Whether the member is there."""
         return self.member in value
 
 

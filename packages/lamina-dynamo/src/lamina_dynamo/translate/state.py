@@ -26,7 +26,7 @@ class FrameMemory:
         self.seen: dict[str, Any] = {}
         self.dynamic: set[str] = set()
 
-    def is_dynamic(self, name: str, value: Any) -> bool:
+    def is_dynamic(self, name: Any, value: Any) -> bool:
         """Record a value; whether the name has had another one."""
         if name in self.dynamic:
             return True

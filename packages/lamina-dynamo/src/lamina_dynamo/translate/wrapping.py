@@ -136,10 +136,10 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
     def _wrap_int(self, value: int, source: Any) -> VariableTracker:
         if source is None:
             return ConstantVariable(value)
-        if self.config.dynamic_numbers and -_INT_LIMIT < value < _INT_LIMIT:
-            # what lies on the stack of a resume function is most often the next item of a loop, different each time
-            if _is_stack_value(source) or self.memory.is_dynamic(source.name, value):
-                return SymIntVariable(self._symbol(value, source), source)
+        # what lies on the stack of a resume function is most often the next item of a loop, different each time
+        may_vary = self.config.dynamic_numbers and -_INT_LIMIT < value < _INT_LIMIT
+        if may_vary and (_is_stack_value(source) or self.memory.is_dynamic(source.name, value)):
+            return SymIntVariable(self._symbol(value, source), source)
         self.guard(g.equals(source, value))
         return ConstantVariable(value, source)
 

@@ -47,7 +47,7 @@ class WrappingArrays:
         if mark is not None and mark.policy == "static":
             return size
         forced = mark is not None and mark.policy in ("dynamic", "maybe")
-        if not forced and not (self.config.dynamic_sizes and self.memory.is_dynamic(where.name, size)):
+        if not forced and not (self.config.dynamic_sizes and self.memory.is_dynamic((source, dim), size)):
             return size
         lower = 0 if mark is None or mark.lower is None else mark.lower
         made = self.shape_env.create_symbol(
