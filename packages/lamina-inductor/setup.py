@@ -10,6 +10,8 @@ from setuptools import Extension, setup
 HERE = Path(__file__).parent.resolve()
 SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution")
 
+FLAGS = ["-std=c++17", "-O3", "-fopenmp-simd", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]
+
 
 def tensor_abi_folder() -> str:
     """Where ``lamina/tensor_abi.h`` is: in the installed lamina-fx, or beside this package in the repository."""
@@ -31,19 +33,8 @@ setup(
                 "src/lamina_inductor/host/host_abi.h",
                 "src/lamina_inductor/host/steps.h",
                 "src/lamina_inductor/host/plan.h",
-                "src/lamina_inductor/host/plan.h",
             ],
-            extra_compile_args=[
-                *[
-                    "-std=c++17",
-                    "-O3",
-                    "-fopenmp-simd",
-                    "-fvisibility=hidden",
-                    "-Wall",
-                    "-Wextra",
-                    "-Wno-missing-field-initializers",
-                ]
-            ],
+            extra_compile_args=FLAGS,
             language="c++",
         )
     ]

@@ -35,12 +35,13 @@ template <typename T> void lm_gemm(const lm_host *h, lm_matrix<T> a, lm_matrix<T
     i64 threads = h->threads, rows = m, columns = n;
     if (batch < 2 * threads && threads > 1 && flops * (f64)batch > 4e5) {
         i64 shares = lm_ceil_div(threads, batch);
-        if (m >= 16 * shares || m >= n) rows = (lm_ceil_div(m, shares) + 15) / 16 * 16;
-        else columns = (lm_ceil_div(n, shares) + 15) / 16 * 16;
+        // A block packs its part of `b` anew, which costs as much as some 36 rows of work: columns are divided before rows.
+        if (n >= 64 * shares || n >= m) columns = (lm_ceil_div(n, shares) + 15) / 16 * 16;
+        else rows = (lm_ceil_div(m, shares) + 15) / 16 * 16;
     }
     if (epilogue && columns == n) { // keep a block of the result within half of a 2 MB cache, but not so low that packing shows
         i64 fit = (1 << 20) / ((i64)sizeof(T) * n);
-        fit = (fit < 96 ? 96 : fit) / 16 * 16;
+        fit = (fit < 256 ? 256 : fit) / 16 * 16;
         rows = rows > fit ? fit : rows;
     }
     lm_gemm_job<T> job = {h, a, b, c, {outer[0], outer[1], outer[2]}, inner, m, n, k, rows, lm_ceil_div(m, rows), columns, lm_ceil_div(n, columns), accumulate, epilogue, context};

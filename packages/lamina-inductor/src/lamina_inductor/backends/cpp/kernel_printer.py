@@ -339,9 +339,9 @@ def _mentioned(loop: Loop) -> frozenset[str]:
     return frozenset(found)
 
 
-_INDEX_FIELDS = tuple(
-    ["extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns"]
-)
+_INDEX_FIELDS = (
+    "extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns",
+)  # fmt: skip
 
 
 def _expressions(stmt: Stmt) -> Iterator[Expr]:

@@ -9,6 +9,7 @@ from ...ir.kernel import Kernel
 from ...ir.program import KernelCall, Launch, Program
 from .peepholes import rewrite_small
 from .random_blocks import block_random
+from .split_sums import split_sums
 from .transposes import find_transposes
 
 __all__ = ["prepare_kernel", "prepare_program"]
@@ -16,7 +17,7 @@ __all__ = ["prepare_kernel", "prepare_program"]
 
 def prepare_kernel(kernel: Kernel) -> Kernel:
     """The kernel as it is printed."""
-    return rewrite_small(block_random(find_transposes(kernel)))
+    return split_sums(rewrite_small(block_random(find_transposes(kernel))))
 
 
 def prepare_program(program: Program) -> Program:
