@@ -15,7 +15,7 @@ from ..arrays import array_namespace
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
-from .windows import _windows
+from .windows import window_view
 
 __all__ = ["convolution", "convolution_weight_grad"]
 
@@ -84,7 +84,7 @@ def _plain(xp: Any, input: Any, weight: Any, stride: Ints, dilation: Ints, group
     """Convolution of a padded input: windows (im2col) times the weight, group by group."""
     rank = weight.ndim - 2
     per_in, per_out = weight.shape[1], weight.shape[0] // groups
-    windows = _windows(input, range(2, 2 + rank), weight.shape[2:], stride, dilation)
+    windows = window_view(input, range(2, 2 + rank), weight.shape[2:], stride, dilation)
     axes = (1, *range(2 + rank, 2 + 2 * rank))
     results = []
     for g in range(groups):

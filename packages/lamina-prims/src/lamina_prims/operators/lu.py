@@ -127,7 +127,14 @@ def _eig(xp: Any, input: Any) -> tuple[Any, Any]:
 _GENERAL = calls(call(tensor(3, 3, dtype="float64"), gradient=False), call(tensor(2, 2, 2), gradient=False))
 
 
-@primitive(result_names=("eigenvalues", "eigenvectors"), names=("linalg.eig", "Tensor.eig"), meta=_eig_meta, reference=_eig, samples=_GENERAL, errors=NOT_SQUARE)
+@primitive(
+    result_names=("eigenvalues", "eigenvectors"),
+    names=("linalg.eig", "Tensor.eig"),
+    meta=_eig_meta,
+    reference=_eig,
+    samples=_GENERAL,
+    errors=NOT_SQUARE,
+)
 def eig(input: Tensor) -> tuple[Tensor, Tensor]:
     """(complex eigenvalues in no particular order, eigenvectors of norm 1 as columns) of a square matrix."""
     ...

@@ -10,7 +10,7 @@ from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
 from ..types import Shape, Tensor
-from .vision import _integer, cubic_weights
+from .vision import cubic_weights, to_index
 
 __all__: list[str] = []
 
@@ -60,7 +60,7 @@ class _Sampler:
         for place, size in zip(places, self.sizes, strict=True):
             good = ops.logical_and(ops.ge(place, 0), ops.le(place, size - 1))
             inside = good if inside is None else ops.logical_and(inside, good)
-            safe = ops.clamp(_integer(ops.where(good, place, 0.0)), 0, size - 1)
+            safe = ops.clamp(to_index(ops.where(good, place, 0.0)), 0, size - 1)
             flat = safe if flat is None else ops.add(ops.mul(flat, size), safe)
         count: Any = 1
         for size in self.out:

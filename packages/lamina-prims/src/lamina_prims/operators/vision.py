@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from lamina_fx import float32, int64
+
 from ..along import along
 from ..arrays import element_type
 from ..precision import narrow, widen
@@ -14,7 +16,7 @@ from ..samples import call, calls, error, tensor
 from ..types import Shape, Tensor
 from .windows import padded
 
-__all__: list[str] = []
+__all__ = ["cubic_weights", "to_index"]
 
 
 # -- padding ----------------------------------------------------------------------------------------
@@ -146,9 +148,8 @@ def _along(input: Tensor, dim: int, place: Tensor) -> Tensor:
     return ops.index_select(input, dim, place)
 
 
-def _integer(value: Tensor) -> Tensor:
-    from lamina_fx import int64
-
+def to_index(value: Tensor) -> Tensor:
+    """Places as int64."""
     return ops.convert_element_type(value, int64)
 
 
@@ -162,13 +163,11 @@ def _centres(have: Any, want: Any, scale: Any, align: bool, like: Tensor) -> Ten
 
 
 def _nearest(input: Tensor, dim: int, want: Any, scale: Any, exact: bool) -> Tensor:
-    from lamina_fx import float32
-
     have = input.shape[dim]
     step = have / want if scale is None else 1.0 / scale
     index = ops.arange(want, dtype=float32, device=input.device)
     place = ops.floor(ops.mul(ops.add(index, 0.5) if exact else index, step))
-    return _along(input, dim, ops.clamp(_integer(place), 0, have - 1))
+    return _along(input, dim, ops.clamp(to_index(place), 0, have - 1))
 
 
 def _linear(input: Tensor, dim: int, want: Any, scale: Any, align: bool) -> Tensor:
@@ -176,7 +175,7 @@ def _linear(input: Tensor, dim: int, want: Any, scale: Any, align: bool) -> Tens
     place = _centres(have, want, scale, align, input)
     place = ops.clamp(place, 0.0, have - 1) if align else ops.clamp(place, 0.0, None)
     left = ops.floor(place)
-    first = ops.clamp(_integer(left), 0, have - 1)
+    first = ops.clamp(to_index(left), 0, have - 1)
     second = ops.clamp(ops.add(first, 1), 0, have - 1)
     weight = along(ops.sub(place, left), dim, len(input.shape))
     a, b = _along(input, dim, first), _along(input, dim, second)
@@ -200,7 +199,7 @@ def _cubic(input: Tensor, dim: int, want: Any, scale: Any, align: bool) -> Tenso
     have = input.shape[dim]
     place = _centres(have, want, scale, align, input)
     left = ops.floor(place)
-    base = _integer(left)
+    base = to_index(left)
     total: Any = None
     for k, weight in enumerate(cubic_weights(ops.sub(place, left))):
         part = _along(input, dim, ops.clamp(ops.add(base, k - 1), 0, have - 1))

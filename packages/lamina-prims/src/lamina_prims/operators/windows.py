@@ -17,7 +17,7 @@ from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
 
-__all__ = ["each", "fold", "overlap_add", "sliding_window", "unfold"]
+__all__ = ["each", "fold", "overlap_add", "padded", "sliding_window", "unfold", "window_view"]
 
 Ints = Sequence[int]
 
@@ -60,10 +60,10 @@ def _window_meta(input: Tensor, dims: Ints, size: Ints, step: Ints, dilation: In
 
 
 def _window(input: Any, dims: Ints, size: Ints, step: Ints, dilation: Ints) -> Any:
-    return _windows(input, dims, size, step, dilation).copy()
+    return window_view(input, dims, size, step, dilation).copy()
 
 
-def _windows(input: Any, dims: Ints, size: Ints, step: Ints, dilation: Ints) -> Any:
+def window_view(input: Any, dims: Ints, size: Ints, step: Ints, dilation: Ints) -> Any:
     """The same as a NumPy view."""
     xp = array_namespace(input)
     shape, strides = list(input.shape), list(input.strides)

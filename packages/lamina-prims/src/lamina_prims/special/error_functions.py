@@ -78,8 +78,40 @@ def _gauss(xp: Any, y: Any) -> Any:
     return xp.exp(-head * head) * xp.exp(-(y - head) * (y + head))
 
 
+_SINGLE_LIMIT = 3.95
+_SINGLE_TOP = (
+    1.1283791065216064, 0.19154267013072968, 0.05287424847483635, 0.0038077819626778364, 0.00028467088122852147,
+    2.0258598851796705e-06,
+)  # fmt: skip
+_SINGLE_BOTTOM = (
+    1.0, 0.5030829310417175, 0.11455629765987396, 0.015054336749017239, 0.0011706181103363633, 3.7830413930350915e-05,
+)  # fmt: skip
+
+
+def _erf_single(xp: Any, x: Any) -> Any:
+    """erf in float32 by one ratio of polynomials in x * x, within 4e-7: a quarter of the work of the three ranges.
+
+    The coefficients are a fit of our own (iterated weighted least squares on Chebyshev points, all positive).
+    """
+    x = xp.clip(x, -_SINGLE_LIMIT, _SINGLE_LIMIT)
+    square = x * x
+    top, bottom = _SINGLE_TOP[-1] * square, _SINGLE_BOTTOM[-1] * square
+    for a, b in zip(_SINGLE_TOP[-2:0:-1], _SINGLE_BOTTOM[-2:0:-1], strict=True):
+        top += a
+        top *= square
+        bottom += b
+        bottom *= square
+    top += _SINGLE_TOP[0]
+    bottom += _SINGLE_BOTTOM[0]
+    top *= x
+    top /= bottom
+    return xp.clip(top, -1.0, 1.0)
+
+
 def erf(xp: Any, x: Any) -> Any:
     """The error function."""
+    if x.dtype.itemsize == 4 and x.ndim:
+        return _erf_single(xp, x)
     y = xp.abs(x)
     tail = 1.0 - _scaled_tail(xp, xp.maximum(y, 0.4)) * _gauss(xp, xp.minimum(y, 10.0))
     return xp.where(y <= 0.46875, _small(xp.minimum(xp.maximum(x, -1.0), 1.0)), xp.copysign(tail, x))

@@ -26,6 +26,8 @@ def _sin_pi(xp: Any, x: Any) -> Any:
 
 def lgamma(xp: Any, x: Any) -> Any:
     """log |gamma(x)|; infinite at 0, -1, -2, ..."""
+    if x.dtype.itemsize == 4:  # the recurrence and the reflection cancel: only double precision leaves all digits
+        return lgamma(xp, x.astype(xp.float64)).astype(xp.float32)
     mirrored = x < 0.5
     y = xp.where(mirrored, 1.0 - x, x)
     small = y < _SHIFT
@@ -48,6 +50,8 @@ def lgamma(xp: Any, x: Any) -> Any:
 
 def digamma(xp: Any, x: Any) -> Any:
     """The derivative of lgamma. NaN at -1, -2, ...; -inf at +0, +inf at -0."""
+    if x.dtype.itemsize == 4:
+        return digamma(xp, x.astype(xp.float64)).astype(xp.float32)
     mirrored = x < 0.5
     y = xp.where(mirrored, 1.0 - x, x)
     small = y < _SHIFT
