@@ -26,7 +26,7 @@ class Plan:
 
     __slots__ = (
         "binders", "crossed", "defaults", "differentiable", "kinds", "name", "op", "outputs", "rule_arguments",
-        "runs_body", "saved", "saves_out", "spec_wanted",
+        "runs_body", "saved", "saves_out", "spec_wanted", "wants_specs",
     )  # fmt: skip
 
     def __init__(self, op: Operator) -> None:
@@ -39,6 +39,7 @@ class Plan:
         self.rule_arguments = tuple(_rule_argument(op, name, index) for name in op.vjp_saves)
         self.crossed = op.id == "mul"
         self.spec_wanted = tuple(f"{p.name}_spec" in op.vjp_saves for p in parameters)
+        self.wants_specs = True in self.spec_wanted
         self.saves_out = "out" in op.vjp_saves
         self.differentiable = op.vjp_rule is not None
         self.outputs = op.schema.outputs

@@ -6,7 +6,7 @@ from typing import Any
 
 from lamina_prims import Operator
 
-from .._C import TensorBase
+from .._C import TensorBase, collect
 from ..plan import Plan, plan_of
 from .node import OperatorNode, edge_of
 
@@ -33,10 +33,6 @@ def record(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any] | None, o
 
 def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
     """The node of one call, with what its rule wants saved."""
-    edges: list[Any] = []
-    metas: list[Any] = []
-    values: list[Any] = []
-    versions: list[Any] = []
     saved = plan.saved
     if plan.crossed and isinstance(args[0], TensorBase) and isinstance(args[1], TensorBase):
         saved = (args[1]._requires_grad, args[0]._requires_grad)
@@ -44,6 +40,21 @@ def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
         saved = (False, False)
     if len(args) < len(plan.kinds):
         args = (*args, *plan.defaults[len(args) :])
+    found = collect(args, plan.kinds, saved)
+    if found is None:
+        found = _collect(plan, args, saved)
+    node = OperatorNode(plan, *found)
+    if plan.wants_specs:
+        node.specs = _specs(plan, args)
+    return node
+
+
+def _collect(plan: Plan, args: tuple[Any, ...], saved: tuple[bool, ...]) -> tuple[list[Any], ...]:
+    """Edges, shapes and dtypes of the inputs, saved values and their versions; for all cases."""
+    edges: list[Any] = []
+    metas: list[Any] = []
+    values: list[Any] = []
+    versions: list[Any] = []
     for index, (value, kind) in enumerate(zip(args, plan.kinds)):
         version = None
         if kind == 1 and isinstance(value, TensorBase):
@@ -66,10 +77,7 @@ def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
             value, version = _save_list(value, saved[index], edges, metas)
         values.append(value)
         versions.append(version)
-    node = OperatorNode(plan, edges, metas, values, versions)
-    if True in plan.spec_wanted:
-        node.specs = _specs(plan, args)
-    return node
+    return edges, metas, values, versions
 
 
 def _save_list(items: Any, save: bool, edges: list[Any], metas: list[Any]) -> tuple[Any, Any]:

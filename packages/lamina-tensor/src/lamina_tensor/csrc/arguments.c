@@ -44,3 +44,74 @@ PyObject *to_arrays(PyObject *module, PyObject *value) {
     }
     return copy;
 }
+
+/* Where the gradient of `t` goes: itself for a leaf, otherwise (node, output number). */
+static PyObject *edge_of(TensorObject *t) {
+    if (!t->grad_fn || t->grad_fn == Py_None) return Py_NewRef((PyObject *)t);
+    PyObject *number = PyLong_FromLongLong(t->output_nr);
+    PyObject *edge = number ? PyTuple_Pack(2, t->grad_fn, number) : NULL;
+    Py_XDECREF(number);
+    return edge;
+}
+
+static PyObject *meta_of(TensorObject *t) {
+    PyObject *sizes = PyObject_GetAttrString((PyObject *)t, "_sizes");
+    PyObject *meta = sizes ? PyTuple_Pack(2, sizes, PyTuple_GET_ITEM(registered.dtypes, t->h.dtype)) : NULL;
+    Py_XDECREF(sizes);
+    return meta;
+}
+
+static int has_stale_history(TensorObject *t) {
+    return t->base && t->base != Py_None && !(t->h.flags & FLAG_NO_GRAD_VIEW) && t->grad_version != *t->h.version;
+}
+
+/* collect(args, kinds, saved) -> (edges, metas, values, versions) of a call without lists of tensors, or None when
+ * something needs Python: see autograd/record.py. */
+PyObject *collect(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    if (count != 3 || !PyTuple_Check(given[0]) || !PyTuple_Check(given[1]) || !PyTuple_Check(given[2]))
+        return PyErr_Format(PyExc_TypeError, "collect(args, kinds, saved)");
+    Py_ssize_t size = PyTuple_GET_SIZE(given[0]);
+    if (PyTuple_GET_SIZE(given[1]) < size || PyTuple_GET_SIZE(given[2]) < size) Py_RETURN_NONE;
+    PyObject *edges = PyList_New(0), *metas = PyList_New(0), *values = PyList_New(size), *versions = PyList_New(size);
+    PyObject *result = NULL;
+    if (!edges || !metas || !values || !versions) goto done;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        PyObject *value = PyTuple_GET_ITEM(given[0], i), *version = Py_NewRef(Py_None);
+        long kind = PyLong_AsLong(PyTuple_GET_ITEM(given[1], i));
+        if (kind == 1) {
+            PyObject *edge = Py_NewRef(Py_None), *meta = Py_NewRef(Py_None);
+            if (tensor_check(value)) {
+                TensorObject *t = (TensorObject *)value;
+                int wanted = requires_grad(t), keep = PyTuple_GET_ITEM(given[2], i) == Py_True;
+                if ((wanted && has_stale_history(t)) || (keep && t->h.flags & FLAG_INFERENCE)) kind = 2;
+                if (wanted && kind == 1) {
+                    Py_SETREF(edge, edge_of(t));
+                    Py_SETREF(meta, meta_of(t));
+                }
+                if (keep) Py_SETREF(version, PyLong_FromUnsignedLongLong(*t->h.version));
+                else value = Py_None;
+            }
+            int bad = !edge || !meta || PyList_Append(edges, edge) < 0 || PyList_Append(metas, meta) < 0;
+            Py_XDECREF(edge);
+            Py_XDECREF(meta);
+            if (bad || !version) {
+                Py_XDECREF(version);
+                goto done;
+            }
+        }
+        PyList_SET_ITEM(values, i, Py_NewRef(value));
+        PyList_SET_ITEM(versions, i, version);
+        if (kind == 2) {
+            result = Py_NewRef(Py_None);
+            goto done;
+        }
+    }
+    result = PyTuple_Pack(4, edges, metas, values, versions);
+done:
+    Py_XDECREF(edges);
+    Py_XDECREF(metas);
+    Py_XDECREF(values);
+    Py_XDECREF(versions);
+    return result;
+}

@@ -165,6 +165,7 @@ static PyMethodDef functions[] = {
     {"bump", py_bump, METH_O, "Count a write."},
     {"scan", scan, METH_VARARGS, "Bits of what tensors are among nested arguments."},
     {"write_ufunc", (PyCFunction)(void (*)(void))write_ufunc, METH_FASTCALL, "In-place ufunc if the call is plain."},
+    {"collect", (PyCFunction)(void (*)(void))collect, METH_FASTCALL, "What a backward node keeps of a call."},
     {"to_arrays", to_arrays, METH_O, "Nested arguments with each tensor replaced by its ndarray."},
     {"is_grad_enabled", py_is_grad_enabled, METH_NOARGS, "Is this thread recording?"},
     {"set_grad_enabled", py_set_grad_enabled, METH_O, "Switch recording; returns what it was."},

@@ -79,6 +79,7 @@ int reserve_dims(TensorObject *t, int ndim);
 uint64_t *alloc_init(void);
 int requires_grad(TensorObject *t);
 PyObject *scan(PyObject *module, PyObject *args);
+PyObject *collect(PyObject *module, PyObject *const *given, Py_ssize_t count);
 PyObject *write_ufunc(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *to_arrays(PyObject *module, PyObject *args);
 PyObject *set_errstate_ignored(void); /* token, or NULL */
