@@ -235,6 +235,9 @@ class Graph:
 
     __hash__ = object.__hash__  # a graph changes, so tables look it up by identity
 
+    def __copy__(self) -> Graph:
+        return self.copy()
+
     def __deepcopy__(self, memo: Any) -> Graph:
         return self.copy()
 
