@@ -10,7 +10,7 @@ from tracing import assert_same, compiled
 
 from lamina_fx import float32
 from lamina_inductor.ir.kernel import Loop, walk
-from lamina_inductor.ir.program import Gemm, Launch, Program
+from lamina_inductor.ir.program import Convolution, Gemm, Launch, Program
 from lamina_prims import ops
 
 RNG = np.random.default_rng(0)
@@ -134,3 +134,14 @@ def test_temporaries_share_memory() -> None:
     temporaries = [b for b in program.buffers.values() if b.storage == "workspace"]
     assert len(temporaries) == 7
     assert program.workspace == 2 * 64 * 64 * 4
+
+
+def test_bias_and_relu_are_the_epilogue_of_a_convolution() -> None:
+    def conv(x: Any, w: Any, b: Any) -> Any:
+        return ops.relu(ops.conv2d(x, w, b, padding=1))
+
+    args = floats(2, 3, 8, 8), floats(4, 3, 3, 3), floats(4)
+    program, (got,) = compiled(conv, *args)
+    assert_same(got, conv(*args), 1e-4)
+    (step,) = program.steps
+    assert type(step) is Convolution and step.epilogue is not None

@@ -13,12 +13,12 @@ from lamina_fx.symbolic import Expr
 
 from ..ir.kernel import Load, Store, walk
 from ..ir.loops import Size
-from ..lower.externs import GemmPlan
+from ..lower.externs import ConvolutionPlan, GemmPlan
 from .groups import Group
 from .kernels import BuiltKernel
 from .trace import numel, same_size
 
-__all__ = ["attach_epilogues", "fits_rows"]
+__all__ = ["attach_epilogues", "fits_rows", "row_shape"]
 
 
 def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
@@ -31,7 +31,7 @@ def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
     chosen: dict[int, Any] = {}
     moved: set[int] = set()
     for step in reversed(order):
-        if type(step) is Group or type(step.value.attrs) is not GemmPlan or not step.consumers:
+        if type(step) is Group or row_shape(step.value) is None or not step.consumers:
             continue
         first = min(step.consumers.values(), key=lambda c: position[c.number])
         if type(first) is Group and not first.late and first.number not in chosen and _same_domain(first, step):
@@ -44,6 +44,17 @@ def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
         if item.number not in moved:
             result.append(item)
     return result, chosen
+
+
+def row_shape(value: Any) -> tuple[Size, Size] | None:
+    """(rows, columns) of what a step computes, for steps that run an epilogue on finished rows: the rows of a product, the channels
+    of the images of a convolution."""
+    if type(value.attrs) is GemmPlan:
+        left, right = value.inputs
+        return numel(left.shape[:-1]), right.shape[-1]
+    if type(value.attrs) is ConvolutionPlan:
+        return value.shape[0] * value.shape[1], numel(value.shape[2:])
+    return None
 
 
 def _same_domain(group: Group, step: Any) -> bool:

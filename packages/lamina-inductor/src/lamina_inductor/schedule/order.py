@@ -73,7 +73,8 @@ class StepList:
         kernel = self.pool.add(shared.kernel)
         self.calls.append((kernel.name, group))
         call = KernelCall(kernel, tuple([b for b in built.buffers if type(b) is str]), sizes)
-        self.final[-1] = replace(self.final[-1], epilogue=call, scratch=scratch)
+        step = replace(self.final[-1], epilogue=call)
+        self.final[-1] = replace(step, scratch=True) if scratch and type(step) is Gemm else step
 
     def add_copy(self, copy: CopyBuffer) -> None:
         """A copy at the end of the program."""

@@ -15,7 +15,7 @@ from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .emitter import Unfusable
-from .epilogues import attach_epilogues, fits_rows
+from .epilogues import attach_epilogues, fits_rows, row_shape
 from .fuse import Fusion, fuse
 from .groups import Group
 from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_place
@@ -218,9 +218,9 @@ class _Assembly:
                 steps.add(item, [CopyBuffer(whole(self.place[value], value), whole(target, value))])
 
     def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
-        left, right = self.epilogues[group.number].value.inputs
-        buffer = self.place[self.epilogues[group.number].value].buffer
-        return fits_rows(built, buffer, numel(left.shape[:-1]), right.shape[-1])
+        value = self.epilogues[group.number].value
+        shape = row_shape(value)
+        return shape is not None and fits_rows(built, self.place[value].buffer, *shape)
 
     def _direct(self, group: Group, writes: dict[int, Value]) -> dict[Value, list[Target]]:
         result: dict[Value, list[Target]] = {}
@@ -245,7 +245,8 @@ class _Assembly:
         self._assign(group, writes)
         direct = self._direct(group, writes)
         product = self.epilogues.get(group.number)
-        columns = None if product is None else product.value.inputs[1].shape[-1]
+        shape = None if product is None else row_shape(product.value)
+        columns = None if shape is None else shape[1]
         built = build_kernel(
             group,
             self.place.get,
