@@ -116,6 +116,7 @@ def test_separate_arguments_are_gathered() -> None:
         ("var", (X, 1), {"unbiased": False}, "var.unbiased"),
         ("var", (X, False), {}, "var.whole"),
         ("Tensor.view", (X, 2, 2), {}, "view"),
+        ("Tensor.view", (X, int64), {}, "bitcast"),
         ("scatter", (X, 0, X, 1.0), {}, "scatter.value"),
         ("scatter", (X, 0, X, X), {}, "scatter"),
         ("nonzero", (X,), {"as_tuple": True}, "nonzero.tuple"),

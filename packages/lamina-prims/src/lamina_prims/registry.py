@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lamina_fx import Proxy
+
 from .operator import Operator
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
 
 _OPERATORS: dict[str, Operator] = {}
 _BY_NAME: dict[str, tuple[Operator, ...]] = {}
+_RESOLVED: dict[tuple[Any, ...], Operator] = {}
 
 
 def both(*names: str) -> tuple[str, ...]:
@@ -45,6 +48,7 @@ def register(op: Operator) -> Operator:
     _OPERATORS[op.id] = op
     for name in op.names:
         _BY_NAME[name] = (*_BY_NAME.get(name, ()), op)
+        _RESOLVED.clear()
     return op
 
 
@@ -109,6 +113,16 @@ def resolve(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operato
         KeyError: nothing has this name.
         TypeError: no overload takes these arguments; the message lists what each takes.
     """
+    key = (name, *map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else (name, *map(type, args))
+    found = _RESOLVED.get(key)
+    if found is None:
+        found = _choose(name, args, kwargs)
+        if Proxy not in key:  # what a proxy stands for is not in its type
+            _RESOLVED[key] = found
+    return found
+
+
+def _choose(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operator:
     overloads = _BY_NAME.get(name)
     if overloads is None:
         raise KeyError(f"no operator is called {name!r}")
@@ -118,9 +132,9 @@ def resolve(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operato
         given = op.schema.gather(args, op.variadic) if op.variadic is not None else args
         if op.schema.accepts(given, kwargs):
             return op
-    given = ", ".join([_kind(a) for a in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()])
+    shown = ", ".join([_kind(a) for a in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()])
     listed = "; ".join(str(op.schema) for op in overloads)
-    raise TypeError(f"{name.removeprefix('Tensor.')}({given}) fits none of: {listed}")
+    raise TypeError(f"{name.removeprefix('Tensor.')}({shown}) fits none of: {listed}")
 
 
 operator.method = method  # type: ignore[attr-defined]  # a resolver of lamina_fx.GraphBuilder has these two

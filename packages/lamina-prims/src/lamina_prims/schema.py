@@ -134,6 +134,10 @@ def fits(annotation: str, value: Any) -> bool:
     if value is None:
         return "None" in annotation
     if isinstance(value, (tuple, list)):
+        if "Shape" in annotation and not all(
+            hasattr(item, "__index__") or isinstance(item, (tuple, list)) for item in value
+        ):
+            return False
         return any(word in annotation for word in ("Shape", "Sequence", "tuple", "Any"))
     if "Any" in annotation:
         return True

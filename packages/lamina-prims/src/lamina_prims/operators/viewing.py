@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..arrays import spec_of
+from lamina_fx import DType, TensorSpec, dtype_of
+
+from ..arrays import element_type, numpy_dtype, spec_of
 from ..dims import as_shape, broadcast_shapes, canonical_dim, canonical_dims, numel
-from ..registry import both, composite, ops
+from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..strides import view_strides
 from ..types import Shape, Tensor
@@ -290,3 +292,52 @@ def unflatten(input: Tensor, dim: int, sizes: Shape) -> Tensor:
     place = canonical_dim("unflatten", dim, _ndim(input))
     parts = whole_shape("unflatten", sizes, (input.shape[place],))
     return ops.reshape(input, (*input.shape[:place], *parts, *input.shape[place + 1 :]))
+
+
+# -- the same bits ---------------------------------------------------------------------------------------
+
+
+def _bitcast_meta(input: Any, dtype: DType) -> TensorSpec:
+    if input.dtype.itemsize != dtype.itemsize:
+        raise RuntimeError(
+            f"view: {input.dtype} has {input.dtype.itemsize} bytes and {dtype} {dtype.itemsize}: "
+            "only dtypes of one size can be seen as one another"
+        )
+    return TensorSpec(input.shape, dtype, input.strides, input.device)
+
+
+def _bitcast(input: Any, dtype: DType) -> Any:
+    _bitcast_meta(spec_of(input), dtype)
+    return input.view(numpy_dtype(dtype))
+
+
+@primitive(
+    id="bitcast",
+    names=("Tensor.view",),
+    meta=_bitcast_meta,
+    reference=_bitcast,
+    alias=True,
+    samples=calls(
+        call(tensor(2, 3), dtype_of("int32"), gradient=False),
+        call(tensor(3, 2, kind="transposed"), dtype_of("uint32"), gradient=False),
+    ),
+    errors=[error(RuntimeError, "only dtypes of one size", tensor(2), dtype_of("int64"))],
+)
+def bitcast(input: Tensor, dtype: DType) -> Tensor:
+    """The same memory as elements of another dtype of the same size."""
+    ...
+
+
+@bitcast.vjp
+def _():
+    return (None,)
+
+
+@bitcast.normalize
+def _(input, dtype):
+    return input if element_type(input) is dtype else NotImplemented
+
+
+@bitcast.scatter
+def _(base, value, dtype):
+    return bitcast(value, element_type(base))
