@@ -88,7 +88,8 @@ def dict_keys(source: Source, keys: Sequence[object], *, reason: str = "", line:
     Keys are strings, numbers, tuples of such (by value), or anything (by id).
     """
     wanted = tuple(Constant(k) if is_plain(k) else Identity.of(k) for k in keys)
-    return Guard(GuardKind.DICT_KEYS, (source,), wanted, f"list({source}) == {short(list(keys))}", reason, line)
+    shown = short([k if is_plain(k) else type(k) for k in keys])  # the repr of an array is long and slow
+    return Guard(GuardKind.DICT_KEYS, (source,), wanted, f"list({source}) == {shown}", reason, line)
 
 
 def dict_has(source: Source, key: object, present: bool, *, reason: str = "", line: str = "") -> Guard:

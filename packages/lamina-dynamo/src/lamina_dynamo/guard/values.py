@@ -41,7 +41,8 @@ class Identity:
     def of(value: object) -> Identity:
         """Remember this object."""
         text = getattr(value, "__qualname__", None)
-        text = text if isinstance(text, str) else short(value)
+        if not isinstance(text, str):  # the repr of an array is long and slow
+            text = short(value) if is_plain(value) else f"<{type(value).__name__} at {id(value):#x}>"
         try:
             return Identity(id(value), weakref.ref(value), True, text)
         except TypeError:
