@@ -78,13 +78,13 @@ def identity(like: Tensor, n: Any) -> Tensor:
     return ops.eye(n, dtype=element_type(like), device=like.device)
 
 
-@composite(names=("linalg.cholesky_ex",), samples=calls(call(_SPD, symmetric=True)))
+@composite(names=("linalg.cholesky_ex",), result_names=("L", "info"), samples=calls(call(_SPD, symmetric=True)))
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """(Cholesky factor, int32 zeros): a matrix that is not positive definite raises."""
     return ops.cholesky(input, upper=upper), _no_error(input)
 
 
-@composite(names=("linalg.inv_ex",), samples=calls(call(_SPD)))
+@composite(names=("linalg.inv_ex",), result_names=("inverse", "info"), samples=calls(call(_SPD)))
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """(inverse, int32 zeros): a singular matrix raises."""
     return ops.inv(A), _no_error(A)
@@ -109,7 +109,12 @@ def svdvals(A: Tensor) -> Tensor:
     return ops.svd(A, False)[1]
 
 
-@composite(names=("svd", "Tensor.svd"), id="svd.old", samples=calls(call(tensor(3, 4), gradient=False)))
+@composite(
+    names=("svd", "Tensor.svd"),
+    result_names=("U", "S", "V"),
+    id="svd.old",
+    samples=calls(call(tensor(3, 4), gradient=False)),
+)
 def svd_old(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) with input = U diag(S) V^H: torch.svd, which returns V where linalg.svd returns V^H."""
     u, s, vh = ops.svd(input, not some)
@@ -167,6 +172,7 @@ def pinv(A: Tensor, *, atol: Scalar | None = None, rtol: Scalar | None = None, h
 
 @composite(
     names=("linalg.lstsq",),
+    result_names=("solution", "residuals", "rank", "singular_values"),
     samples=calls(
         call(tensor(5, 3), tensor(5, 2)), call(tensor(5, 3), tensor(5)), call(tensor(2, 3, 4), tensor(2, 3, 1))
     ),
@@ -216,7 +222,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return ops.reshape(ops.inv(matrix), (*A.shape[ind:], *A.shape[:ind]))
 
 
-@composite(names=("linalg.solve_ex",), samples=calls(call(_SPD, tensor(3, 2))))
+@composite(names=("linalg.solve_ex",), result_names=("result", "info"), samples=calls(call(_SPD, tensor(3, 2))))
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """(solution, int32 zeros): a singular matrix raises."""
     return ops.linalg_solve(A, B, left=left), _no_error(A)

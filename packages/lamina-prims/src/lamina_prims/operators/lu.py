@@ -46,7 +46,7 @@ def _lu(xp: Any, input: Any) -> tuple[Any, Any]:
 
 
 _SAMPLES = calls(
-    call(tensor(3, 3, dtype="float64"), gradient=False),
+    call(tensor(3, 3, dtype="float64")),
     call(tensor(2, 4, 3), gradient=False),
     call(tensor(3, 4), gradient=False),
 )
@@ -58,7 +58,24 @@ def lu_packed(input: Tensor) -> tuple[Tensor, Tensor]:
     ...
 
 
-@composite(names=("linalg.lu_factor",), samples=_SAMPLES)
+@lu_packed.vjp
+def _(ct, out):
+    packed, pivots = out
+    if packed.shape[-1] != packed.shape[-2]:
+        raise RuntimeError(f"lu: the gradient exists for square matrices only, not for {list(packed.shape)}")
+    if ct[0] is None:
+        return (None,)
+    one = ops.eye(packed.shape[-1], dtype=element_type(packed), device=packed.device)
+    lower, upper = ops.add(ops.tril(packed, -1), one), ops.triu(packed)
+    left = ops.tril(ops.matmul(adjoint(lower), ops.tril(ct[0], -1)), -1)
+    inner = ops.add(left, ops.triu(ops.matmul(ops.triu(ct[0]), adjoint(upper))))
+    inner = ops.triangular_solve(adjoint(lower), inner, True, True)
+    rows = adjoint(ops.triangular_solve(upper, adjoint(inner), True, False))
+    back = ops.argsort(_permutation(pivots, packed.shape[-1]), -1)
+    return (ops.gather(rows, -2, ops.expand(ops.unsqueeze(back, -1), tuple(rows.shape))),)
+
+
+@composite(names=("linalg.lu_factor",), result_names=("LU", "pivots"), samples=_SAMPLES)
 def lu_factor(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """(packed LU, pivots): what ``lu_solve`` takes."""
     if not pivot:
@@ -90,7 +107,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor) -> Tensor:
     return ops.triangular_solve(LU, ops.triangular_solve(LU, rows, False, True), True, False)
 
 
-@composite(names=("linalg.lu",), samples=_SAMPLES)
+@composite(names=("linalg.lu",), result_names=("P", "L", "U"), samples=_SAMPLES)
 def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """(P, L, U) with A = P L U."""
     packed, pivots = ops.lu_factor(A, pivot=pivot)
