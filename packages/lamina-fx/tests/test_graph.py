@@ -75,6 +75,38 @@ def test_insertion_points():
     g.lint()
 
 
+def test_changing_and_moving():
+    g = chain()
+    x, a, b = (node(g, n) for n in "xab")
+    b.update_arg(0, x)
+    b.update_kwarg("alpha", 2)
+    b.update_kwarg("out", a)
+    assert (b.args, b.kwargs) == ((x, x), {"alpha": 2, "out": a})
+    assert list(a.users) == [b]
+    b.update_kwarg("out", None)
+    assert list(a.users) == []
+    b.append(a)
+    assert names(g) == ["x", "b", "a", "output"]
+    b.prepend(a)
+    assert names(g) == ["x", "a", "b", "output"]
+    b.prepend(a)
+    a.append(a)
+    a.prepend(a)
+    a.append(b)
+    assert names(g) == ["x", "a", "b", "output"]
+    assert [n.name for n in reversed(g.nodes)] == ["output", "b", "a", "x"]
+    assert len(g.nodes) == 4
+    g.lint()
+
+
+def test_finding():
+    g = chain()
+    assert g.find_nodes(op="call_function") == [node(g, "a"), node(g, "b")]
+    assert g.find_nodes(op="call_function", target="add") == g.find_nodes(target="add") == [node(g, "b")]
+    assert g.find_nodes(target="mul") == []
+    assert len(g.find_nodes()) == 4
+
+
 def test_erasing():
     g = chain()
     with pytest.raises(RuntimeError, match="cannot erase a: used by b"):

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from .node import KINDS, Argument, Node, map_arguments, map_leaves
+from .node_list import NodeList
 from .spec import Spec
 
 __all__ = ["Graph"]
@@ -49,9 +50,13 @@ class Graph:
     # -- reading ---------------------------------------------------------------------------------
 
     @property
-    def nodes(self) -> _NodeList:
+    def nodes(self) -> NodeList:
         """The nodes in order; supports len(), reversed() and removal while iterating."""
-        return _NodeList(self)
+        return NodeList(self)
+
+    def find_nodes(self, *, op: str | None = None, target: str | None = None) -> list[Node]:
+        """The nodes of this kind and target (each may be left out), in order."""
+        return [n for n in self.nodes if op in (None, n.op) and target in (None, n.target)]
 
     @property
     def placeholders(self) -> list[Node]:
@@ -274,36 +279,6 @@ class Graph:
         self._names[base] = count + 1
         self._names[name] = 1
         return name
-
-
-class _NodeList:
-    """A live view of a graph's nodes."""
-
-    __slots__ = ("_graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def __len__(self) -> int:
-        return self._graph._count
-
-    def __iter__(self) -> Iterator[Node]:
-        root = self._graph._root
-        node = root._next
-        while node is not root:
-            following = node._next
-            if node.op != "erased":
-                yield node
-            node = following if node.op == "erased" else node._next
-
-    def __reversed__(self) -> Iterator[Node]:
-        root = self._graph._root
-        node = root._prev
-        while node is not root:
-            before = node._prev
-            if node.op != "erased":
-                yield node
-            node = before if node.op == "erased" else node._prev
 
 
 def _own_graph(value: Any) -> Any:

@@ -160,6 +160,29 @@ class Node:
 
         self.set_arguments(map_arguments(self._args, swap), map_arguments(self._kwargs, swap))
 
+    def update_arg(self, index: int, value: Argument) -> None:
+        """Change one positional argument."""
+        args = list(self._args)
+        args[index] = value
+        self.args = tuple(args)
+
+    def update_kwarg(self, name: str, value: Argument) -> None:
+        """Change or add one keyword argument."""
+        self.kwargs = {**self._kwargs, name: value}
+
+    def prepend(self, node: Node) -> None:
+        """Move ``node``, of the same graph, in front of this one."""
+        if node is not self:
+            node._prev._next, node._next._prev = node._next, node._prev
+            node._prev, node._next = self._prev, self
+            self._prev._next = node
+            self._prev = node
+
+    def append(self, node: Node) -> None:
+        """Move ``node``, of the same graph, behind this one."""
+        if node is not self:
+            self._next.prepend(node)
+
     def set_arguments(self, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> None:
         """Replace all arguments at once."""
         if self._args or self._kwargs:
