@@ -3,6 +3,7 @@
 - ``suites.BackendSuite``, ``EagerSuite``, ``GradientSuite``: subclass them to prove a backend or an array library;
 - ``operators``: checks of one operator against its samples;
 - ``reverse.vjp``: gradients of a graph on NumPy arrays by the operators' own rules;
+- ``random_graphs.random_graph``: graphs of a few operators, for tests that two ways of running agree;
 - ``golden``: a pytest plugin for golden files.
 """
 
