@@ -98,19 +98,38 @@ def _extremum(name: str, amax: str, argmax: str, pairwise: str) -> None:
 
     def along(input: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         place = getattr(ops, argmax)(input, dim, True)
-        values = place_values(input, place, dim)
+        values = ops.gather(input, dim, place) if len(input.shape) else ops.reshape(input, ())
         if not keepdim and len(input.shape):
             place, values = ops.squeeze(place, dim), ops.squeeze(values, dim)
         return values, place
 
+    def along_meta(input: Any, dim: int, keepdim: bool = False) -> tuple[TensorSpec, TensorSpec]:
+        places = getattr(ops, argmax).infer((input, dim, keepdim), {})
+        return places.replace(dtype=input.dtype), places
+
+    def along_reference(input: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+        place = getattr(ops, argmax).reference(input, dim, True)
+        values = array_namespace(input).take_along_axis(input, place, dim) if input.ndim else input.copy()
+        if keepdim or not input.ndim:
+            return values, place
+        return values.squeeze(dim), place.squeeze(dim)
+
     along.__doc__ = f"(values, indices) of the {name}imum along ``dim``: the first of equals; nan wins."
-    composite(
+    declared = composite(
         id=f"{name}.dim",
         names=both(name),
+        meta=along_meta,
+        reference=along_reference,
         result_names=("values", "indices"),
-        samples=calls(call(tensor(2, 3, kind="distinct"), 1), call(tensor(2, 3, kind="distinct"), dim=0, keepdim=True)),
+        samples=calls(
+            call(tensor(2, 3, kind="distinct"), 1),
+            call(tensor(2, 3, kind="distinct"), dim=0, keepdim=True),
+            call(tensor(4, 3, kind="transposed"), -2),
+            call(tensor(), 0),
+        ),
         errors=[error(IndexError, "out of range", tensor(2), 2)],
     )(along)
+    declared.vjp(_back_along)
 
     def other(input: Tensor, other: Tensor) -> Tensor:
         return getattr(ops, pairwise)(input, other)
@@ -119,9 +138,17 @@ def _extremum(name: str, amax: str, argmax: str, pairwise: str) -> None:
     composite(id=f"{name}.other", names=both(name), samples=calls(call(tensor(2, 3), tensor(3))))(other)
 
 
-def place_values(input: Any, place: Any, dim: int) -> Any:
-    """The elements at ``place`` along ``dim`` (of the same number of dimensions)."""
-    return ops.gather(input, dim, place) if len(input.shape) else ops.reshape(input, ())
+def _back_along(ct: Any, out: Any, input_spec: Any, dim: int, keepdim: bool) -> tuple[Any]:
+    """The cotangent of the values, at the places they came from."""
+    value, place = ct[0], out[1]
+    if value is None:
+        return (None,)
+    if not input_spec.shape:
+        return (ops.reshape(value, ()),)
+    if not keepdim:
+        value, place = ops.unsqueeze(value, dim), ops.unsqueeze(place, dim)
+    zeros = ops.zeros(input_spec.shape, dtype=value.dtype, device=value.device)
+    return (ops.scatter(zeros, dim, place, value),)
 
 
 _extremum("max", "amax", "argmax", "maximum")
