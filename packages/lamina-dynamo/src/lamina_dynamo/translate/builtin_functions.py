@@ -155,7 +155,9 @@ def _hash(tx: Any, value: Any) -> VariableTracker:
 
 @rule_for(repr)
 def _repr(tx: Any, value: Any) -> VariableTracker:
-    if isinstance(value, UserObjectVariable) and not isinstance(value, ExceptionVariable):
+    if isinstance(value, ExceptionVariable) and not isinstance(type_lookup(value.cls, "__repr__"), types.FunctionType):
+        return tx.native_call(BaseException.__repr__, "__repr__", value, [], {})
+    if isinstance(value, UserObjectVariable):
         method = value.special(tx, "__repr__")
         return method.call(tx, [], {})  # type: ignore[union-attr]
     if isinstance(value, (ListVariable, DictVariable, SetVariable)) and value.source is None:

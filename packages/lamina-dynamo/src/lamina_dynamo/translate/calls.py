@@ -122,6 +122,7 @@ class Calls(OperatorCalls, ArrayAttributes):
         frame.is_direct = direct and (self.frame.parent is None or self.frame.is_direct)
         make_cells(self, frame)
         if code.co_flags & _GENERATOR:
+            frame.is_direct = False  # what the call gives is the generator, not the frame's result
             return GeneratorVariable(frame, (function, args, kwargs), self.root.step_at)
         self.depth += 1
         try:

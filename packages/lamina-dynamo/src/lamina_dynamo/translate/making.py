@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -33,6 +34,10 @@ def fill(target: Any, values: Any) -> None:
     """Give a list, dict or set (or an instance of a subclass) these contents."""
     if isinstance(target, list):
         list.__setitem__(target, slice(None), values)
+    elif isinstance(target, OrderedDict):
+        OrderedDict.clear(target)
+        for key, value in values.items():
+            OrderedDict.__setitem__(target, key, value)
     elif isinstance(target, dict):
         dict.clear(target)
         dict.update(target, values)

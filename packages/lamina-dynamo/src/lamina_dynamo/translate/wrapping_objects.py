@@ -87,11 +87,14 @@ class WrappingObjects:
         return BoundMethodVariable(function, self.wrap(value.__self__, source and MethodSelf(source)), source)
 
     def _wrap_builtin(self, value: Any, source: Any) -> VariableTracker:
-        self._guard_id(value, source)
+        owner = getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, ModuleType):
+            self._guard_id(value, source)
+        elif source is not None and not isinstance(owner, type):  # made anew at each access: its parts are guarded
+            self.guard(g.equals(Attr(source, "__name__"), value.__name__))
         id_ = None if value in FUNCTION_RULES else self.frontend.operator(value)
         if id_ is not None:
             return OperatorVariable(id_, value, source)
-        owner = getattr(value, "__self__", None)
         if owner is not None and not isinstance(owner, (ModuleType, type)):
             return self._wrap_bound_builtin(value, owner, source)
         return BuiltinVariable(value, source)

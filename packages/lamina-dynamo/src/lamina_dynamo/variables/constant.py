@@ -64,6 +64,8 @@ class ConstantVariable(VariableTracker):
     def iterator(self, tx: Any) -> VariableTracker:
         if type(self.value) in (str, bytes):
             return tx.iterator_over([ConstantVariable(v) for v in self.value])
+        if type(self.value) is frozenset:
+            return tx.wrap_constant(self.value).iterator(tx)
         if isinstance(self.value, (int, float, complex, type(None))):
             raise tx.error(TypeError, f"{type(self.value).__name__!r} object is not iterable")
         raise Unsupported(f"iteration over {self.value!r}")

@@ -278,6 +278,11 @@ class PartialVariable(VariableTracker):
     def children(self) -> list[Any]:
         return [self.function, *self.args, *self.kwargs.values()]
 
+    def setattr(self, tx: Any, name: str, value: VariableTracker) -> None:
+        if self.source is not None or name != "__self__":
+            raise Unsupported(f"assignment to attribute {name!r} of functools.partial")
+        # functools.partialmethod notes the instance; nothing reads it
+
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         if name == "func":
             return self.function

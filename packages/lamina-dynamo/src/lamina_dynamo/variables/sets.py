@@ -20,6 +20,9 @@ class SetVariable(VariableTracker):
         self.members = members
         self.kind = kind
 
+    def key(self) -> Any:
+        return frozenset(self.members)
+
     def python_type(self) -> type:
         return self.kind
 

@@ -45,7 +45,8 @@ def _copy(frame: Any, ins: Any) -> None:
 @opcode("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_CONST_IMMORTAL", "LOAD_CONST_MORTAL")
 def _load_const(frame: Any, ins: Any) -> None:
     value = ins.value
-    frame.stack.append(ConstantVariable(value) if type(value) is not tuple else frame.tx.wrap_constant(value))
+    plain = type(value) is not tuple and type(value) is not frozenset
+    frame.stack.append(ConstantVariable(value) if plain else frame.tx.wrap_constant(value))
 
 
 @opcode("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
