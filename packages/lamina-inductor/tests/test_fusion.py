@@ -145,3 +145,11 @@ def test_bias_and_relu_are_the_epilogue_of_a_convolution() -> None:
     assert_same(got, conv(*args), 1e-4)
     (step,) = program.steps
     assert type(step) is Convolution and step.epilogue is not None
+
+
+def test_long_sums_are_accurate() -> None:
+    x = RNG.uniform(0.9, 1.1, (2, 200_000)).astype(np.float32)
+    _, (rows,) = compiled(lambda x: ops.sum(x, 1), x)
+    _, (spread,) = compiled(lambda x: ops.sub(x, ops.mean(x, 1, True)), x)
+    np.testing.assert_allclose(rows, x.astype(np.float64).sum(1), rtol=1e-6)
+    np.testing.assert_allclose(spread, x - x.astype(np.float64).mean(1, keepdims=True), atol=1e-6)

@@ -1,14 +1,13 @@
 """The workspace: where each temporary lies, so that those that are never alive together share memory.
 
-Each temporary has the interval of steps from the one that writes it to the last that reads it. Larger ones are
-placed first, each at the
-lowest offset where nothing alive at the same time lies. Sizes that are symbolic are laid behind the others without
-sharing.
+Each temporary has the interval of steps from the one that writes it to the last that reads it. The plan replays the steps: a temporary takes the
+smallest gap that is large enough (new memory at the end if there is none) and gives it back after its last step. Sizes that
+are symbolic are laid behind the others without sharing.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +30,23 @@ class Lifetime:
 def plan_workspace(lifetimes: list[Lifetime]) -> tuple[dict[str, Any], Any]:
     """(offset of each temporary, bytes of the workspace).
 
-    >>> plan_workspace([Lifetime("a", 100, 0, 1), Lifetime("b", 64, 1, 2), Lifetime("c", 128, 2, 3)])
-    ({'c': 0, 'a': 0, 'b': 128}, 192)
+    >>> plan_workspace([Lifetime("a", 128, 0, 1), Lifetime("b", 64, 1, 2), Lifetime("c", 128, 2, 3)])
+    ({'a': 0, 'b': 128, 'c': 0}, 192)
     """
-    known = [t for t in lifetimes if type(t.size) is int]
+    memory = _Memory()
+    dying: dict[int, list[tuple[int, int]]] = {}
     offsets: dict[str, Any] = {}
-    total: Any = _place(sorted(known, key=lambda t: (-t.size, t.first, t.name)), offsets)
+    step = 0
+    known = [t for t in lifetimes if type(t.size) is int]
+    for t in sorted(known, key=lambda t: (t.first, -t.size, t.name)):
+        for passed in range(step, t.first):
+            for offset, size in dying.pop(passed, ()):
+                memory.give_back(offset, size)
+        step = max(step, t.first)
+        size = max(ALIGNMENT, -(-t.size // ALIGNMENT) * ALIGNMENT)
+        offsets[t.name] = offset = memory.take(size)
+        dying.setdefault(t.last, []).append((offset, size))
+    total: Any = memory.end
     for t in lifetimes:
         if type(t.size) is not int:
             offsets[t.name] = total
@@ -44,20 +54,47 @@ def plan_workspace(lifetimes: list[Lifetime]) -> tuple[dict[str, Any], Any]:
     return offsets, total
 
 
-def _place(lifetimes: list[Lifetime], offsets: dict[str, Any]) -> int:
-    """First fit by size; each step of the program keeps the sorted extents of what is alive then."""
-    steps: dict[int, list[tuple[int, int]]] = {}
-    total = 0
-    for t in lifetimes:
-        size = max(ALIGNMENT, -(-t.size // ALIGNMENT) * ALIGNMENT)
-        busy = sorted({e for step in range(t.first, t.last + 1) for e in steps.get(step, ())})
-        offset = 0
-        for begin, end in busy:
-            if begin >= offset + size:
-                break
-            offset = max(offset, end)
-        offsets[t.name] = offset
-        for step in range(t.first, t.last + 1):
-            insort(steps.setdefault(step, []), (offset, offset + size))
-        total = max(total, offset + size)
-    return total
+class _Memory:
+    """Gaps in a growing range of bytes: by offset (to join neighbours) and by size (to find the best)."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self.by_offset: list[tuple[int, int]] = []
+        self.by_size: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        """Offset of ``size`` bytes that are free now."""
+        at = bisect_left(self.by_size, (size, -1))
+        if at < len(self.by_size):
+            found, offset = self.by_size[at]
+            self._remove(offset, found)
+            if found > size:
+                self._add(offset + size, found - size)
+            return offset
+        offset = self.end
+        if self.by_offset and sum(self.by_offset[-1]) == self.end:  # a gap at the end grows
+            offset, last = self.by_offset[-1]
+            self._remove(offset, last)
+        self.end = offset + size
+        return offset
+
+    def give_back(self, offset: int, size: int) -> None:
+        """These bytes are free again."""
+        at = bisect_left(self.by_offset, (offset, 0))
+        if at < len(self.by_offset) and self.by_offset[at][0] == offset + size:
+            after = self.by_offset[at][1]
+            self._remove(offset + size, after)
+            size += after
+        if at and sum(self.by_offset[at - 1]) == offset:
+            begin, before = self.by_offset[at - 1]
+            self._remove(begin, before)
+            offset, size = begin, size + before
+        self._add(offset, size)
+
+    def _add(self, offset: int, size: int) -> None:
+        insort(self.by_offset, (offset, size))
+        insort(self.by_size, (size, offset))
+
+    def _remove(self, offset: int, size: int) -> None:
+        del self.by_offset[bisect_left(self.by_offset, (offset, size))]
+        del self.by_size[bisect_left(self.by_size, (size, offset))]

@@ -15,6 +15,7 @@ from .flat import Flat, analyse, substitute
 from .groups import axis_symbol
 from .pointwise_nest import pointwise_nest
 from .row_nest import Partial, row_nest
+from .row_passes import KEEP_LIMIT
 
 __all__ = ["build_nest"]
 
@@ -90,7 +91,7 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
     if not flat.rows and not feeds_main and not has_arg:
         return _full(flat)
     if fast is None or fast in flat.inner or has_arg:
-        return (*row_nest(flat), "rows")
+        return (*row_nest(flat if has_arg else _long_rows(flat)), "rows")
     if has_late:
         return (*row_nest(flat), "rows, strided")
     kept = flat.extent(flat.rows)
@@ -100,6 +101,21 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
         turned = analyse(flat.statements, [*_inner(flat), *flat.rows], flat.sizes, frozenset(flat.rows))
         return (*row_nest(turned), "columns by partial sums")
     return column_nest(flat, fast), [], "columns by tiles"
+
+
+def _long_rows(flat: Flat) -> Flat:
+    """Cut a very long inner axis in two, so that float sums are added up block by block (the error grows with the block)."""
+    inner = _inner(flat)
+    size = flat.sizes[inner[0]]
+    if len(inner) != 1 or type(size) is not int or size <= KEEP_LIMIT:
+        return flat
+    (axis,) = inner
+    blocks = -(-size // SPLIT)
+    block, place = axis_symbol(len(flat.axes), blocks), axis_symbol(len(flat.axes) + 1, SPLIT)
+    statements = [substitute(s, {axis: block * SPLIT + place}) for s in flat.statements]
+    sizes = {a: s for a, s in flat.sizes.items() if a is not axis} | {block: blocks, place: Min(SPLIT, size - block * SPLIT)}
+    axes = [*flat.rows, block, place]
+    return analyse(statements, axes, sizes, frozenset((block, place)))
 
 
 def _inner(flat: Flat) -> list[Symbol]:

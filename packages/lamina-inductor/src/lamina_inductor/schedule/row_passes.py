@@ -16,7 +16,7 @@ from .blocks import as_index, closure, combine, dtype_of, feed, flatten_axes, in
 from .emitter import Reduce
 from .flat import Flat, Info
 
-__all__ = ["RowPlan", "plan_row", "row_body"]
+__all__ = ["KEEP_LIMIT", "RowPlan", "plan_row", "row_body"]
 
 KEEP_LIMIT = 1 << 14
 """Elements of a row that may be kept in a local array."""
