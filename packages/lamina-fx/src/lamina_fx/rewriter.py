@@ -92,13 +92,7 @@ def replace_pattern(
         ValueError: pattern and replacement have different parameters or results, or the pattern is empty.
     """
     before, after = _as_graph(pattern, resolver), _as_graph(replacement, resolver)
-    if len(before.placeholders) != len(after.placeholders):
-        raise ValueError(
-            f"the pattern has {len(before.placeholders)} inputs, the replacement {len(after.placeholders)}"
-        )
-    before_results, after_results = _results(before), _results(after)
-    if len(before_results) != len(after_results):
-        raise ValueError(f"the pattern has {len(before_results)} results, the replacement {len(after_results)}")
+    _check_same_face(before, after)
     done: list[Match] = []
     used: set[Node] = set()
     for match in find_matches(graph, before, where=where, commutative=commutative):
@@ -110,6 +104,16 @@ def replace_pattern(
             used.update(match.nodes)
             done.append(match)
     return done
+
+
+def _check_same_face(before: Graph, after: Graph) -> None:
+    if len(before.placeholders) != len(after.placeholders):
+        raise ValueError(
+            f"the pattern has {len(before.placeholders)} inputs, the replacement {len(after.placeholders)}"
+        )
+    before_results, after_results = _results(before), _results(after)
+    if len(before_results) != len(after_results):
+        raise ValueError(f"the pattern has {len(before_results)} results, the replacement {len(after_results)}")
 
 
 def find_matches(

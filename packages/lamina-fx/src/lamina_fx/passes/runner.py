@@ -93,21 +93,34 @@ def run_passes(
     if check:
         _verify(graph, resolver, "the graph that was given")
     for function in passes:
-        name = _name(function)
-        if name in skip:
-            continue
-        before = graph.copy() if check or dump else None
-        count = len(graph.nodes)
-        start = time.perf_counter()
-        graph = function(graph)
-        report.runs.append(PassRun(name, time.perf_counter() - start, count, len(graph.nodes)))
-        if dump and before is not None:
-            _dump(dump, len(report.runs), name, before, graph)
-        if check and before is not None:
-            _verify(graph, resolver, f"after the pass {name}")
-            if examples is not None:
-                _compare(before, graph, resolver, examples, name)
+        if _name(function) not in skip:
+            graph = _run(graph, function, report, resolver, examples, check, dump)
     return graph, report
+
+
+def _run(
+    graph: Graph,
+    function: Pass,
+    report: Report,
+    resolver: Resolver | None,
+    examples: Sequence[Any] | None,
+    check: bool,
+    dump: Dump | str | Path | None,
+) -> Graph:
+    """Run one pass and note it in ``report``."""
+    name = _name(function)
+    before = graph.copy() if check or dump else None
+    count = len(graph.nodes)
+    start = time.perf_counter()
+    graph = function(graph)
+    report.runs.append(PassRun(name, time.perf_counter() - start, count, len(graph.nodes)))
+    if dump and before is not None:
+        _dump(dump, len(report.runs), name, before, graph)
+    if check and before is not None:
+        _verify(graph, resolver, f"after the pass {name}")
+        if examples is not None:
+            _compare(before, graph, resolver, examples, name)
+    return graph
 
 
 def _name(function: Pass) -> str:
