@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lamina_fx import TensorSpec, int64
@@ -36,7 +37,7 @@ def _unique_meta(input: Any, dim: int | None, consecutive: bool) -> tuple[Tensor
 def _unique_reference(input: Any, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
     xp = array_namespace(input)
     array = input.reshape(-1) if dim is None else xp.moveaxis(input, dim, 0)
-    rows = array.reshape(array.shape[0], -1)
+    rows = array.reshape(array.shape[0], math.prod(array.shape[1:]))
     if consecutive:
         starts = xp.ones(len(rows), bool)
         starts[1:] = (rows[1:] != rows[:-1]).any(1)
