@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+
 from lamina_fx.symbolic import Symbol
 from lamina_inductor.memory.plan import ALIGNMENT, Lifetime, plan_workspace
 

@@ -7,9 +7,10 @@ import time
 from typing import Any
 
 import numpy as np
+from tracing import trace
+
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import ops
-from tracing import trace
 
 WIDTH = 32
 LAYER = ((WIDTH,), (WIDTH,), (WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH))

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tracing import assert_same
+
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
 from lamina_fx.symbolic import ShapeEnv
-from lamina_inductor.ir.interpret import run_program
+from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.program import Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose, ops
-from tracing import assert_same
 
 RNG = np.random.default_rng(0)
 

@@ -1,4 +1,5 @@
-"""``copy_to`` at the end of a graph: the kernel that makes the value writes the input, unless somebody still needs the old one."""
+"""``copy_to`` at the end of a graph: the kernel that makes the value writes the input, unless somebody still needs
+the old one."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tracing import spec_of
+
 from lamina_fx import Graph, GraphBuilder
-from lamina_inductor.ir.interpret import run_program
+from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.program import CopyBuffer, Launch, Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose, ops
-from tracing import spec_of
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec
-from lamina_inductor.ir.interpret import run_program
+from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.program import Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose

@@ -1,6 +1,7 @@
 """What a program does to memory and why its kernels are as they are.
 
-``traffic(program)`` counts bytes per kernel call; ``explain(program)`` is a text for people: steps, kernels with what was fused in them, and
+``traffic(program)`` counts bytes per kernel call; ``explain(program)`` is a text for people: steps, kernels with
+what was fused in them, and
 the pairs that were not fused, each with a reason.
 """
 
@@ -16,7 +17,8 @@ __all__ = ["Traffic", "explain", "traffic"]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes that one call of a kernel must read and write at least (each buffer once); None where a size is symbolic."""
+    """Bytes that one call of a kernel must read and write at least (each buffer once); None where a size is
+    symbolic."""
 
     kernel: str
     read: int | None
@@ -63,7 +65,8 @@ def _bytes(buffers: list[Buffer]) -> int | None:
 
 def explain(program: Program) -> str:
     """Steps, kernels and the decisions of the fusion pass, as text."""
-    lines = [f"{program.name}: {len(program.steps)} steps, {len(program.kernels)} kernels, workspace {program.workspace} bytes"]
+    counts = f"{len(program.steps)} steps, {len(program.kernels)} kernels"
+    lines = [f"{program.name}: {counts}, workspace {program.workspace} bytes"]
     for step in program.steps:
         if type(step) is Launch:
             lines.append("launch " + ", ".join(call.kernel.name for call in step.parts))

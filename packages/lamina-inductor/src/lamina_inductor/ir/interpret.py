@@ -18,9 +18,8 @@ from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 
 from .kernel import Accumulate, Accumulator, BindIndex, IndexValue, Kernel, Let, Load, Local, Loop, Store
-from .program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand, Program
 
-__all__ = ["KernelError", "run_kernel", "run_program"]
+__all__ = ["KernelError", "evaluate", "run_kernel"]
 
 
 class KernelError(Exception):
@@ -36,7 +35,8 @@ class KernelError(Exception):
 _COMPILED: dict[Expr, Callable[..., Any]] = {}
 
 
-def _evaluate(expr: Any, env: dict[Any, Any]) -> Any:
+def evaluate(expr: Any, env: dict[Any, Any]) -> Any:
+    """The value of an expression (or number) with symbols from ``env``: an int, or an array where a symbol is one."""
     if not isinstance(expr, Expr):
         return expr
     if expr.is_constant:
@@ -130,7 +130,7 @@ def run_kernel(kernel: Kernel, buffers: list[np.ndarray], sizes: list[int]) -> N
 
 
 def _loop(loop: Loop, state: _State) -> None:
-    extent = int(_evaluate(loop.extent, state.env))
+    extent = int(evaluate(loop.extent, state.env))
     for accumulator in loop.accumulators:
         state.sums[accumulator.name] = (accumulator, [])
     outer = dict(state.env)
@@ -173,7 +173,7 @@ def _let(stmt: Let, state: _State) -> None:
 
 
 def _load(stmt: Load, state: _State) -> None:
-    index = _evaluate(stmt.index, state.env)
+    index = evaluate(stmt.index, state.env)
     buffer = state.buffers[stmt.buffer]
     if stmt.mask is None:
         _in_range(index, buffer, stmt)
@@ -192,7 +192,7 @@ def _in_range(index: Any, buffer: np.ndarray, stmt: Any) -> None:
 
 
 def _store(stmt: Store, state: _State) -> None:
-    index = _evaluate(stmt.index, state.env)
+    index = evaluate(stmt.index, state.env)
     buffer = state.buffers[stmt.buffer]
     value = state.operand(stmt.value)
     if stmt.mask is not None:
@@ -209,13 +209,13 @@ def _store(stmt: Store, state: _State) -> None:
 
 
 def _index_value(stmt: IndexValue, state: _State) -> None:
-    state.env[stmt.name] = np.asarray(_evaluate(stmt.expr, state.env)).astype(numpy_dtype(stmt.dtype))
+    state.env[stmt.name] = np.asarray(evaluate(stmt.expr, state.env)).astype(numpy_dtype(stmt.dtype))
 
 
 def _bind(stmt: BindIndex, state: _State) -> None:
     value = np.asarray(state.operand(stmt.value)).astype(np.int64)
     if stmt.size is not None:
-        size = _evaluate(stmt.size, state.env)
+        size = evaluate(stmt.size, state.env)
         if stmt.wrap:
             value = np.where(value < 0, value + size, value)
         bad = (value < 0) | (value >= size)
@@ -241,133 +241,4 @@ def _local(stmt: Local, state: _State) -> None:
 _STATEMENTS: dict[type, Callable[[Any, _State], None]] = {
     Loop: _loop, Let: _let, Load: _load, Store: _store, IndexValue: _index_value, BindIndex: _bind,
     Accumulate: _accumulate, Local: _local,
-}  # fmt: skip
-
-
-# -- programs --------------------------------------------------------------------------------------------
-
-
-class _Memory:
-    """The buffers of a running program as flat arrays."""
-
-    def __init__(self, program: Program, inputs: list[Any]) -> None:
-        self.program = program
-        self.sizes = {
-            s.symbol: inputs[s.input] if s.dim is None else inputs[s.input].shape[s.dim] for s in program.sizes
-        }
-        self.flat: dict[str, np.ndarray] = {}
-        self.workspace = np.full(int(self.size(program.workspace)), 0x5A, np.uint8)
-        for buffer in program.buffers.values():
-            self.flat[buffer.name] = self._flat(buffer, inputs)
-
-    def size(self, value: Any) -> int:
-        return int(_evaluate(value, self.sizes))
-
-    def _flat(self, buffer: Buffer, inputs: list[Any]) -> np.ndarray:
-        dtype = numpy_dtype(buffer.dtype)
-        if buffer.storage == "input":
-            return _flat_view(inputs[buffer.index])
-        if buffer.storage == "constant":
-            return _flat_view(self.program.constants[buffer.index])
-        shape = [self.size(n) for n in buffer.shape]
-        extent = 1 + sum((n - 1) * self.size(s) for n, s in zip(shape, buffer.strides, strict=True))
-        extent = 0 if 0 in shape else extent
-        if buffer.storage == "output":
-            return np.zeros(extent, dtype)
-        offset = self.size(buffer.offset)
-        return self.workspace[offset : offset + extent * dtype.itemsize].view(dtype)
-
-    def view(self, operand: Operand) -> np.ndarray:
-        """The strided array of an operand."""
-        flat = self.flat[operand.buffer][self.size(operand.offset) :]
-        shape = [self.size(n) for n in operand.shape]
-        strides = [self.size(s) * flat.itemsize for s in operand.strides]
-        return np.lib.stride_tricks.as_strided(flat, shape, strides)
-
-
-def _flat_view(array: np.ndarray) -> np.ndarray:
-    extent = 1 + sum((n - 1) * s // array.itemsize for n, s in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (0 if 0 in array.shape else extent,), (array.itemsize,))
-
-
-def run_program(program: Program, inputs: list[Any]) -> tuple[Any, ...]:
-    """Run a program on NumPy arrays (and ints for symbolic sizes).
-
-    Raises:
-        IndexError: a checked index is out of range.
-    """
-    memory = _Memory(program, inputs)
-    try:
-        for step in program.steps:
-            _STEPS[type(step)](step, memory)
-    except KernelError as error:
-        found = next(c for c in program.checks if c.number == error.check)
-        raise IndexError(found.message) from None
-    results: list[Any] = []
-    for result in program.outputs:
-        results.append(_output(result, results, inputs, memory))
-    return tuple(results)
-
-
-def _output(result: Any, results: list[Any], inputs: list[Any], memory: _Memory) -> Any:
-    if result.kind == "buffer":
-        buffer = memory.program.buffers[result.value]
-        return memory.view(Operand(buffer.name, buffer.dtype, 0, buffer.shape, buffer.strides))
-    if result.kind == "input":
-        return inputs[result.value]
-    if result.kind == "alias":
-        return results[result.value]
-    return _evaluate(result.value, memory.sizes)
-
-
-def _call(call: KernelCall, memory: _Memory) -> None:
-    run_kernel(call.kernel, [memory.flat[b] for b in call.buffers], [memory.size(s) for s in call.sizes])
-
-
-def _launch(step: Launch, memory: _Memory) -> None:
-    for call in step.parts:
-        _call(call, memory)
-
-
-def _gemm(step: Gemm, memory: _Memory) -> None:
-    left, right, out = memory.view(step.left), memory.view(step.right), memory.view(step.out)
-    wide = np.float32 if left.dtype.itemsize == 2 else left.dtype
-    with np.errstate(all="ignore"):
-        product = np.matmul(left.astype(wide), right.astype(wide))
-    out[...] = (out + product if step.accumulate else product).astype(out.dtype)
-    if step.epilogue:
-        _call(step.epilogue, memory)
-
-
-def _convolution(step: Convolution, memory: _Memory) -> None:
-    bias = None if step.bias is None else memory.view(step.bias)
-    padding = tuple(before for before, _ in step.padding)
-    memory.view(step.out)[...] = operator("convolution")(
-        memory.view(step.input), memory.view(step.weight), bias, step.stride, padding, step.dilation,
-        step.transposed, step.output_padding or (0,) * len(step.stride), step.groups,
-    )  # fmt: skip
-    if step.epilogue:
-        _call(step.epilogue, memory)
-
-
-def _host(step: HostCall, memory: _Memory) -> None:
-    def lift(value: Any) -> Any:
-        if type(value) is Operand:
-            return memory.view(value)
-        if type(value) is tuple:
-            return tuple([lift(v) for v in value])
-        return _evaluate(value, memory.sizes)
-
-    results = operator(step.operator).run_arrays(lift(step.args), {k: lift(v) for k, v in step.kwargs})
-    for out, result in zip(step.outs, results if isinstance(results, tuple) else (results,), strict=True):
-        if out is not None:
-            memory.view(out)[...] = result
-
-
-def _copy(step: CopyBuffer, memory: _Memory) -> None:
-    memory.view(step.target)[...] = memory.view(step.source)
-
-
-_STEPS: dict[type, Callable[[Any, _Memory], None]] = {
-    Launch: _launch, Gemm: _gemm, Convolution: _convolution, HostCall: _host, CopyBuffer: _copy,
 }  # fmt: skip

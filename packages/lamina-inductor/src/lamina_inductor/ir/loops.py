@@ -43,8 +43,8 @@ class Value:
     """
 
     __slots__ = (
-        "attrs", "axes", "back", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full", "gathers", "inputs",
-        "kind", "lazy", "name", "op", "order", "origin", "outputs", "rule", "shape", "strides", "users",
+        "attrs", "axes", "back", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full", "gathers",
+        "inputs", "kind", "lazy", "name", "op", "order", "origin", "outputs", "rule", "shape", "strides", "users",
     )  # fmt: skip
 
     def __init__(

@@ -1,7 +1,9 @@
 """The workspace: where each temporary lies, so that those that are never alive together share memory.
 
-Each temporary has the interval of steps from the one that writes it to the last that reads it. The plan replays the steps: a temporary takes the
-smallest gap that is large enough (new memory at the end if there is none) and gives it back after its last step. Sizes that
+Each temporary has the interval of steps from the one that writes it to the last that reads it. The plan replays the
+steps: a temporary takes the
+smallest gap that is large enough (new memory at the end if there is none) and gives it back after its last step.
+Sizes that
 are symbolic are laid behind the others without sharing.
 """
 

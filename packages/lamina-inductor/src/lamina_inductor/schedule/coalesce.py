@@ -6,6 +6,7 @@ For ``x[32*i + j]`` over ``i < 8, j < 32`` both axes become ``k < 256`` with ``x
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from lamina_fx.symbolic import Expr, Symbol
@@ -88,7 +89,7 @@ def _runs(
     statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size], inner: frozenset[Symbol]
 ) -> list[list[Symbol]]:
     known = frozenset(axes)
-    joined = {(a, b): (a in inner) == (b in inner) for a, b in zip(axes, axes[1:], strict=False)}
+    joined = {(a, b): (a in inner) == (b in inner) for a, b in pairwise(axes)}
     for index in dict.fromkeys(i for s in statements for i in indices_of(s) if isinstance(i, Expr)):
         steps = affine(index, known)
         for pair, good in joined.items():
@@ -100,7 +101,7 @@ def _runs(
             for pair, good in joined.items():
                 joined[pair] = good and (pair[0] in stmt.axes) == (pair[1] in stmt.axes)
     runs = [[axes[0]]]
-    for a, b in zip(axes, axes[1:], strict=False):
+    for a, b in pairwise(axes):
         if joined[a, b]:
             runs[-1].append(b)
         else:

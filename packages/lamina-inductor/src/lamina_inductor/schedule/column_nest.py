@@ -10,7 +10,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Min, Symbol
 
-from ..ir.kernel import Let, Load, Local, Loop, Stmt, Store
+from ..ir.kernel import BindIndex, Load, Local, Loop, Stmt, Store
 from .blocks import as_index, closure, combine, dtype_of, grain, identity_of, in_order
 from .emitter import Reduce
 from .flat import Flat, Info, analyse
@@ -100,7 +100,7 @@ class _Columns:
     def _choose_arrays(self, sections: list[tuple[list[Info], bool]]) -> None:
         """Column values that another section reads live in arrays."""
         home: dict[Any, int] = {}
-        for number, (infos, is_sweep) in enumerate(sections):
+        for number, (infos, _) in enumerate(sections):
             for info in infos:
                 if type(info.stmt) is Reduce:
                     self.arrays[info.key] = f"col{len(self.arrays)}"
@@ -110,9 +110,9 @@ class _Columns:
             for key in keys:
                 for need in self.flat.info[key].needs:
                     info = self.flat.info[need]
-                    if self._column(info) and home.get(need, number) != number and need not in self.arrays:
-                        if type(info.stmt) in (Let, Load) or hasattr(info.stmt, "name"):
-                            self.arrays[need] = f"col{len(self.arrays)}"
+                    named = type(info.stmt) not in (Store, BindIndex)
+                    if named and self._column(info) and home.get(need, number) != number and need not in self.arrays:
+                        self.arrays[need] = f"col{len(self.arrays)}"
 
     def _inside(self, roots: list[Info]) -> set[Any]:
         def stop(info: Info) -> bool:

@@ -47,7 +47,8 @@ def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
 
 
 def row_shape(value: Any) -> tuple[Size, Size] | None:
-    """(rows, columns) of what a step computes, for steps that run an epilogue on finished rows: the rows of a product, the channels
+    """(rows, columns) of what a step computes, for steps that run an epilogue on finished rows: the rows of a
+    product, the channels
     of the images of a convolution."""
     if type(value.attrs) is GemmPlan:
         left, right = value.inputs

@@ -202,9 +202,9 @@ def place_reduction(fusion: Any, value: Value) -> None:
         group, index = sibling
         above = index_above(chain, index, group)
         near = value.order - group.members[-1].order < SIBLING_DISTANCE
-        if above is not None and near and (home is None or _before(home, group)):
-            if _join_reduction(fusion, group, value, None, above) is None:
-                return
+        allowed = above is not None and near and (home is None or _before(home, group))
+        if allowed and _join_reduction(fusion, group, value, None, above) is None:  # type: ignore[arg-type]
+            return
     group, full = fusion.new_group(value, operand.shape)
     _set_inner(group, value, full)
     _add_reduction(fusion, group, value, full, late=False)

@@ -104,7 +104,8 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
 
 
 def _long_rows(flat: Flat) -> Flat:
-    """Cut a very long inner axis in two, so that float sums are added up block by block (the error grows with the block)."""
+    """Cut a very long inner axis in two, so that float sums are added up block by block (the error grows with the
+    block)."""
     inner = _inner(flat)
     size = flat.sizes[inner[0]]
     if len(inner) != 1 or type(size) is not int or size <= KEEP_LIMIT:
@@ -113,7 +114,8 @@ def _long_rows(flat: Flat) -> Flat:
     blocks = -(-size // SPLIT)
     block, place = axis_symbol(len(flat.axes), blocks), axis_symbol(len(flat.axes) + 1, SPLIT)
     statements = [substitute(s, {axis: block * SPLIT + place}) for s in flat.statements]
-    sizes = {a: s for a, s in flat.sizes.items() if a is not axis} | {block: blocks, place: Min(SPLIT, size - block * SPLIT)}
+    sizes = {a: s for a, s in flat.sizes.items() if a is not axis}
+    sizes |= {block: blocks, place: Min(SPLIT, size - block * SPLIT)}
     axes = [*flat.rows, block, place]
     return analyse(statements, axes, sizes, frozenset((block, place)))
 
