@@ -1,8 +1,8 @@
 """Random numbers: generators, and the functions that draw from them.
 
 A generator's state is a tensor ``[seed, offset]`` of int64. Drawing is an operator that reads the state; then the
-offset is advanced in place by the counters used. Both are ordinary tensor operations, so a compiled program draws the same
-numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32-10.
+offset is advanced in place by the counters used. Both are ordinary tensor operations, so a compiled program draws the
+same numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Philox 4x32-10.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def compile(
 ) -> Any:
     """Compile a function or a module; without ``model``, return a decorator.
 
-    The bytecode is captured at the first call for inputs of a kind; later calls with such inputs run compiled code. What cannot be
-    captured runs in Python between graphs, unless ``fullgraph`` is set, which raises instead.
+    The bytecode is captured at the first call for inputs of a kind; later calls with such inputs run compiled code.
+    What cannot be captured runs in Python between graphs, unless ``fullgraph`` is set, which raises instead.
 
     Args:
         model: the function, method or ``nn.Module``. A module stays the object it is (its ``forward`` is compiled).

@@ -63,9 +63,8 @@ def _kernels(part: str, kernels: Iterable[Any]) -> str:
         moved = getattr(kernel, "bytes", None)
         amount = "" if moved is None else f"{moved:,}"
         source = _fold("code", getattr(kernel, "source", "") or "")
-        rows.append(
-            f"<tr><td>{escape(kernel.name)}</td><td>{escape(fused)}</td><td class='n'>{amount}</td><td>{source}</td></tr>"
-        )
+        cells = f"<td>{escape(kernel.name)}</td><td>{escape(fused)}</td><td class='n'>{amount}</td><td>{source}</td>"
+        rows.append(f"<tr>{cells}</tr>")
     if not rows:
         return ""
     head = "<tr><th>kernel</th><th>fused operations</th><th>bytes</th><th></th></tr>"

@@ -11,7 +11,7 @@ __all__ = ["Summary", "summary"]
 
 @dataclass(frozen=True)
 class Summary:
-    """``kernels`` counts those of all compiled parts; ``recompiles`` frames compiled again; ``skipped`` frames given up."""
+    """Counts: ``kernels`` of all compiled parts, ``recompiles`` of frames; ``skipped`` names frames given up."""
 
     graphs: int
     breaks: int

@@ -38,7 +38,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d", "Embedding", "EmbeddingBag", "GRU", "GRUCell", "GroupNorm", "Identity", "InstanceNorm1d",
     "InstanceNorm2d", "InstanceNorm3d", "LSTM", "LSTMCell", "LayerNorm", "Linear", "Module", "ModuleDict", "ModuleList",
-    "MultiheadAttention", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "RNN", "RNNCell",
-    "Sequential", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    "MultiheadAttention", "PairwiseDistance", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "RNN",
+    "RNNCell", "Sequential", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
     "functional", "init", "parameter", "utils",
 ]  # fmt: skip
