@@ -142,58 +142,6 @@ def _finals(flat: Flat, inner: list[Symbol], late: list[Info], chunks: Size, siz
         body += [i.stmt for i in in_order(flat, needed)]
         phases.append(Loop(axis_symbol(spare + 1, 1), Integer(1), "parallel", tuple(body), grain=Integer(1)))
     if vector:
-            array = plan.late_arrays[stmt.name] = f"{stmt.name}_a"
-            setup.append(Local(array, stmt.dtype, size))  # type: ignore[arg-type]
-            start = Store(array, position, identity_of(stmt.kind, stmt.dtype))
-            setup.append(_over(inner, flat, (start,)))
-            name = f"{stmt.name}_f"
-            copy = (Load(name, stmt.dtype, array, position), Store(param, chunk * size + position, name))
-            finish.append(_over(inner, flat, copy))
-        else:
-            sums.append(Accumulator(f"{stmt.name}_c", stmt.dtype, stmt.kind))
-            finish.append(Store(param, chunk, f"{stmt.name}_c"))
-    moved = {row: chunk * per_chunk + local_row}
-    body = tuple([_substitute_all(s, moved) for s in row_body(plan, inner)])
-    count = Min(per_chunk, extent - chunk * per_chunk)
-    rows = Loop(local_row, as_index(count), "serial", body, tuple(sums))
-    first = Loop(chunk, as_index(chunks), "parallel", (*setup, rows, *finish), grain=Integer(1))
-    last = _finals(flat, inner, late, chunks, size, spare + 2)
-    return (first, *last), partials
-
-
-def _over(axes: list[Symbol], flat: Flat, body: tuple[Stmt, ...]) -> Loop:
-    loop = Loop(axes[-1], as_index(flat.sizes[axes[-1]]), "simd", body)
-    for axis in reversed(axes[:-1]):
-        loop = Loop(axis, as_index(flat.sizes[axis]), "serial", (loop,))
-    return loop
-
-
-def _substitute_all(stmt: Stmt, mapping: dict[Expr, Any]) -> Stmt:
-    if type(stmt) is Loop:
-        body = tuple([_substitute_all(s, mapping) for s in stmt.body])
-        return Loop(
-            stmt.axis, stmt.extent.substitute(mapping), stmt.kind, body, stmt.accumulators, stmt.step, stmt.grain
-        )
-    return substitute(stmt, mapping)
-
-
-# -- the last phase --------------------------------------------------------------------------------------
-
-
-def _finals(flat: Flat, inner: list[Symbol], late: list[Info], chunks: Size, size: Size, spare: int) -> list[Loop]:
-    numbers = {info.key: n for n, info in enumerate(late)}
-    stores = [i for i in flat.info.values() if type(i.stmt) is Store and i.late]
-    scalar = [i for i in stores if not (i.axes & flat.inner)]
-    vector = [i for i in stores if i.axes & flat.inner]
-    phases: list[Loop] = []
-    if scalar:
-        needed = closure(flat, [i.key for i in scalar], lambda i: False)
-        needed = closure(flat, [i.key for i in scalar], lambda i: i.key in numbers) if needed else needed
-        used = _used(flat, scalar, numbers)
-        body = [_combine_scalar(flat.info[k].stmt, numbers[k], chunks, spare) for k in used]
-        body += [i.stmt for i in in_order(flat, needed)]
-        phases.append(Loop(axis_symbol(spare + 1, 1), Integer(1), "parallel", tuple(body), grain=Integer(1)))
-    if vector:
         phases.append(_vector_final(flat, inner, vector, numbers, chunks, size, spare + 2))
     return phases
 
