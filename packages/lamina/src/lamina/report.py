@@ -59,15 +59,14 @@ def _graph(stage: str, graph: Graph) -> str:
 def _kernels(part: str, kernels: Iterable[Any]) -> str:
     rows = []
     for kernel in kernels:
-        fused = ", ".join(map(str, getattr(kernel, "fused", ())))
-        moved = getattr(kernel, "bytes", None)
-        amount = "" if moved is None else f"{moved:,}"
-        source = _fold("code", getattr(kernel, "source", "") or "")
-        cells = f"<td>{escape(kernel.name)}</td><td>{escape(fused)}</td><td class='n'>{amount}</td><td>{source}</td>"
-        rows.append(f"<tr>{cells}</tr>")
+        fused = ", ".join(operator for _, operator, _ in kernel.origins)
+        lines = sorted({line for _, _, line in kernel.origins if line})
+        where = "<br>".join(escape("/".join(line.split("/")[-2:])) for line in lines)
+        cells = (escape(kernel.name), escape(kernel.note), escape(fused), where, _fold("code", kernel.source))
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     if not rows:
         return ""
-    head = "<tr><th>kernel</th><th>fused operations</th><th>bytes</th><th></th></tr>"
+    head = "<tr><th>kernel</th><th>kind</th><th>fused operators</th><th>lines</th><th></th></tr>"
     return f"<p>Kernels of {escape(part)}:</p><table>{head}{''.join(rows)}</table>"
 
 
