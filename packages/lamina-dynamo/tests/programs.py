@@ -346,7 +346,7 @@ def exceptions(x):
         log.append("finally")
     try:
         try:
-            1 // 0
+            1 // 0  # noqa: B018  (the division is the case)
         except ZeroDivisionError as error:
             raise RuntimeError("outer") from error
     except RuntimeError as error:
@@ -415,7 +415,7 @@ def generator_protocol(x):
 @case()
 def strings(x):
     name = "ab" + "c"
-    text = f"{name!r:>8} {3.14159:.2f} {len(name)}" + "-".join(["p", "q"]) + "%d items" % 3 + f"{1} {2}"
+    text = f"{name!r:>8} {3.14159:.2f} {len(name)}" + "-".join(["p", "q"]) + "%d items" % 3 + f"{1} {2}"  # noqa: UP031
     return x + len(text), text, name.upper().split("B")
 
 

@@ -1,6 +1,6 @@
 """More small functions: the corners of the language and of the standard library. ``CASES`` is the table of the tests."""
 
-# ruff: noqa: B018, B023, B028, C416, E501, E731, E741, F841, SIM105, UP031, UP032
+# ruff: noqa: B018, B028, E501, E741, F841, SIM105, UP031
 from __future__ import annotations
 
 import abc
@@ -576,3 +576,23 @@ def item_loop(x):
     for v in x:
         t += float(v)
     return t * x
+
+
+def shout(x):
+    print("in a callee", x + 1, sep="|")
+    return x * 2
+
+
+@case()
+def prints(x):
+    print("first", x, len(x), [1, "a"])
+    y = shout(x)
+    print(f"{y.shape}", end="!\n")
+    return y
+
+
+@case()
+def prints_before_a_write(x):
+    print(x)
+    x += 1
+    return x * 2

@@ -1,10 +1,8 @@
 """What capture asks of an array library: the ``Frontend`` protocol.
 
-A front end says which values are arrays, gives a *fake* for each (shape, dtype and behaviour without data), names the
-operator
-behind a callable, and runs operators on fakes. Capture knows nothing else of the library, so the same interpreter
-serves any.
-``numpy_frontend`` implements it for plain NumPy.
+A front end says which values are arrays, gives a *fake* for each (shape, dtype and behaviour without data),
+names the operator behind a callable, and runs operators on fakes. Capture knows nothing else of the library, so
+the same interpreter serves any. ``numpy_frontend`` implements it for plain NumPy.
 """
 
 from __future__ import annotations
@@ -34,9 +32,8 @@ class Member:
     """An attribute of an array.
 
     ``kind`` says how to read it: ``"value"`` (``value`` is the attribute: sizes, dtype, flags, another fake, or
-    None), ``"operator"``
-    (``value`` is the id of an operator of the array alone), ``"function"`` (``value`` is a callable to bind to the
-    array).
+    None), ``"operator"`` (``value`` is the id of an operator of the array alone), ``"function"`` (``value`` is
+    a callable to bind to the array).
     """
 
     kind: str

@@ -1,8 +1,7 @@
 """Capture of plain NumPy code: the smallest front end.
 
-An operator's id is where NumPy has it (``numpy.add``, ``ndarray.sum``, ``operator.add``). A fake learns results by
-running NumPy
-itself on ones of the same shape, so NumPy's own rules and errors hold.
+An operator's id is where NumPy has it (``numpy.add``, ``ndarray.sum``, ``operator.add``). A fake learns results
+by running NumPy itself on ones of the same shape, so NumPy's own rules and errors hold.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class GraphInput:
 class CapturedGraph:
     """A captured graph with its calling convention.
 
-    ``inputs[i]`` says where the value of placeholder i is; ``outputs`` are the nodes in the result tuple. ``symbols``
-    says where
-    the value of each symbolic size is; sizes that are symbolic stand in arguments and specs as ``SymInt``.
+    ``inputs[i]`` says where the value of placeholder i is; ``outputs`` are the nodes in the result tuple.
+    ``symbols`` says where the value of each symbolic size is; sizes that are symbolic stand in arguments and
+    specs as ``SymInt``.
     """
 
     graph: Graph

@@ -1,10 +1,8 @@
 """lamina_tensor as seen by capture: the ``Frontend`` of lamina_dynamo.
 
-Fakes are real tensors without data, so views, ``.grad``, versions and ``requires_grad`` behave as in eager. A call of
-the front
-end's functions runs on fakes under a mode that sees each operator: those become the nodes. In-place methods,
-``backward`` and
-``.grad`` stand in the graph as themselves.
+Fakes are real tensors without data, so views, ``.grad``, versions and ``requires_grad`` behave as in eager. A
+call of the front end's functions runs on fakes under a mode that sees each operator: those become the nodes.
+In-place methods, ``backward`` and ``.grad`` stand in the graph as themselves.
 """
 
 from __future__ import annotations

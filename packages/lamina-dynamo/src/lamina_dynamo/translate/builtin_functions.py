@@ -288,4 +288,7 @@ def _namespace(tx: Any) -> VariableTracker:
 
 @rule_for(print)
 def _print(tx: Any, *args: Any, **kwargs: Any) -> VariableTracker:
-    raise Unsupported("print()")
+    if any(name not in ("sep", "end", "flush") or not value.is_constant() for name, value in kwargs.items()):
+        raise Unsupported("print() to a file")
+    tx.defer(print, [a if isinstance(a, TensorVariable) else str_of(tx, a) for a in args], kwargs)
+    return NONE

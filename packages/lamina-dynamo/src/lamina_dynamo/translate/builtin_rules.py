@@ -1,8 +1,7 @@
 """What the built-in functions and classes do on trackers: two tables, by the function or class itself.
 
-Functions without a rule are folded when all their arguments are known and their module is known to be pure; otherwise
-the
-graph breaks.
+Functions without a rule are folded when all their arguments are known and their module is known to be pure;
+otherwise the graph breaks.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ __all__ = ["finish"]
 
 def finish(tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> TranslationResult:
     """Write the new code of a frame that returned (``stopped`` None), or that stops in front of an instruction of
-    ``stopped``:
-    the frame itself or one that it inlines."""
+    ``stopped``: the frame itself or one that it inlines.
+    """
     return _Finish(tx, stopped, backend, reason).result()
 
 
@@ -88,7 +88,8 @@ class _Finish:
         emitter.set_line(self.frame.line)
         effects = EffectWriter(tx)
         inner = [v for level in self.levels[1:] for v in (*level.stack, *level.live.values(), *level.cells())]
-        roots = [*self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
+        deferred = [v for call in tx.deferred for v in call.args]
+        roots = [*deferred, *self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
         outputs, cyclic, early = _reachable(roots)
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
@@ -157,6 +158,7 @@ class _Finish:
                 local_temps.append((name, temp))
         cell_temps = self._load_cells(rebuilder)
         self._load_inner(rebuilder)
+        self._run_deferred(rebuilder)
         direct = (
             len(self.levels) < 2
             and effects.is_empty
@@ -193,6 +195,16 @@ class _Finish:
         for name, temp in local_temps:
             emitter.load_temp(temp)
             emitter.store_local(name)
+
+    def _run_deferred(self, rebuilder: Rebuilder) -> None:
+        """Calls that were put off until after the graph, in order."""
+        emitter = self.emitter
+        for call in self.tx.deferred:
+            if call.line:
+                emitter.set_line(call.line)
+            rebuilder.call_constant(call.function, call.args, call.kwargs)
+            emitter.pop()
+        emitter.set_line(self.frame.line)
 
     def _leave_direct(self, stack_temps: list[str | None]) -> bool:
         """The value just loaded needs work afterwards: what was pushed before it goes into variables too."""

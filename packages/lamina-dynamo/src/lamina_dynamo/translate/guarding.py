@@ -49,9 +49,9 @@ class Guarding:
             self.guard(g.dict_has(variable.source, key, False))
 
     def guard_super(self, instance: Any, base: type, name: str, raw: Any) -> None:
-        """What a class behind in the mro holds under a name; the instance's type is guarded, the entry of the class
-        is not a
-        step that a source can make, so it is checked by a function."""
+        """What a class behind in the mro holds under a name; the instance's type is guarded, the entry of the
+        class is not a step that a source can make, so it is checked by a function.
+        """
         source = instance.source if isinstance(instance, ClassVariable) else getattr(instance, "cls_source", None)
         key = (base, name)
         if source is None or key in self.super_guards:

@@ -61,6 +61,8 @@ class OperatorCalls:
             return self.traced_call(function, args, kwargs)
         if effect == "grad":
             self.load_gradients()
+        elif effect == "write" and self.deferred:
+            self.writing()
         fakes = [self.to_fake(a) for a in args]
         named = {k: self.to_fake(v) for k, v in kwargs.items()}
         nodes = tuple([self.to_node(a) for a in args])

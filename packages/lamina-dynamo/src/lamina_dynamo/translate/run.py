@@ -95,9 +95,9 @@ def _reason(tx: Translator, reason: str, hint: str) -> BreakReason:
 
 
 def _candidates(frame: Frame) -> list[int]:
-    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can be
-    resumed,
-    then in its callers."""
+    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can
+    be resumed, then in its callers.
+    """
     chain: list[Frame] = []
     at: Frame | None = frame
     while at is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins as python_builtins
 import sys
+from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -36,6 +37,17 @@ class BreakBefore(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A call that is made after the graph: the function, its arguments, the user's line, the step it stands at."""
+
+    function: Any
+    args: list[Any]
+    kwargs: dict[str, Any]
+    line: int
+    step: int
+
+
 class RootFunction(FunctionVariable):
     """The function whose frame is translated: its globals are the frame's."""
 
@@ -66,6 +78,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.breaks = breaks
         self.step = 0
         self.direct_call = False
+        self.deferred: list[Deferred] = []
         self.guards = GuardSet()
         self.output = OutputGraph()
         self.side_effects = SideEffects()
@@ -154,6 +167,20 @@ class Translator(Wrapping, Operations, Natives, Calls):
                 self.guard(attr_present(module.source, name, False))
             raise self.observed(error) from None
         return self.wrap(found_value, module.source and Attr(module.source, name))
+
+    # -- output ----------------------------------------------------------------------------------------
+
+    def defer(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Call a function of this kind (``print``) after the graph has run: its arguments cannot change until then."""
+        frame = self.frame
+        step = frame.step_at if frame.parent is None or frame.is_direct else self.root.step_at
+        self.deferred.append(Deferred(function, args, kwargs, frame.line, step))
+
+    def writing(self) -> None:
+        """Say that arrays are about to change: what is still to be printed of them must be printed before."""
+        for call in self.deferred:
+            if any(isinstance(a, TensorVariable) for a in call.args):
+                self.break_before(call.step, "print() of an array that may be changed later")
 
     # -- ends of loops -------------------------------------------------------------------------------------
 

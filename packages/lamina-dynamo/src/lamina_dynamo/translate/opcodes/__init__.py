@@ -1,8 +1,7 @@
 """What each bytecode instruction does to a symbolic frame: one handler per opcode, in a table by name.
 
-Families of instructions that all versions share have a module each; what one CPython minor adds or changes is in
-``py311``,
-``py312`` and ``py313``, which are laid over the table when that version runs.
+Families of instructions that all versions share have a module each; what one CPython minor adds or changes is
+in ``py311``, ``py312`` and ``py313``, which are laid over the table when that version runs.
 """
 
 from __future__ import annotations
