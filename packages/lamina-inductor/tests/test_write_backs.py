@@ -58,6 +58,9 @@ CASES: dict[str, tuple[Any, tuple[tuple[int, ...], ...], int]] = {
     "the old value is returned": (lambda x: ((ops.sum(ops.exp(x)),), [(x, ops.mul(x, 2.0))]), ((3000,),), 0),
     "columns centred": (lambda x: ((), [(x, ops.sub(x, ops.mean(x, 0, True)))]), ((40, 300),), 0),
     "product": (lambda x, y: ((), [(x, ops.matmul(x, y))]), ((4, 4), (4, 4)), 1),
+    "read by the rows, written when they are over": (
+        lambda x, w: ((ops.sum(ops.mul(x, w), 1),), [(w, ops.sub(w, ops.sum(x, 0)))]), ((40, 30), (30,)), 0,
+    ),
     "sum over everything first": (lambda x: ((), [(x, ops.div(x, ops.sum(x)))]), ((20000,),), 0),
 }
 

@@ -167,10 +167,18 @@ def safe_in_place(built: BuiltKernel, buffer: str) -> bool:
         return True
     (name,) = params
     stores = [s for s in walk(built.kernel.body) if type(s) is Store and s.buffer == name]
+    if len(stores) != 1:
+        return False
+    (store,) = stores
     seen_store = False
-    for stmt in walk(built.kernel.body):
-        if type(stmt) is Store and stmt.buffer == name:
-            seen_store = True
-        elif type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != stores[0].index):
-            return False
-    return len(stores) == 1
+    for phase in built.kernel.body:  # a barrier stands between phases: what is read in an earlier one is the old value
+        body = list(walk(phase.body))
+        if store not in body:
+            if any(type(s) is Load and s.buffer == name for s in body) and seen_store:
+                return False
+            continue
+        for stmt in body:
+            seen_store = seen_store or stmt is store
+            if type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != store.index):
+                return False
+    return True
