@@ -1,8 +1,7 @@
 """What can go wrong while a frame is captured, and who sees it.
 
-``Unsupported`` ends a graph and never reaches the user, unless ``fullgraph`` is on; ``InternalError`` lets the frame
-run
-in plain Python with one warning.
+``Unsupported`` ends a graph and never reaches the user, unless ``fullgraph`` is on; ``InternalError`` lets the
+frame run in plain Python with one warning.
 """
 
 from __future__ import annotations
