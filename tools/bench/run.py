@@ -40,12 +40,13 @@ def main() -> int:
     parser.add_argument("--engines", default=",".join(ENGINES), help="comma-separated: " + ", ".join(ENGINES))
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--cold", action="store_true", help="first-call times with empty caches")
+    parser.add_argument("--repeats", type=int, default=1, help="with --cold: the least of so many runs")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
     engines = [name for name in options.engines.split(",") if name]
     interpreters = {name: interpreter_of(name) for name in engines}
     if options.cold:
-        return cold_starts(interpreters)
+        return cold_starts(interpreters, options.only, options.repeats)
     chosen = [w for w in WORKLOADS if options.only in w.name]
     if not chosen:
         parser.error(f"no workload's name contains {options.only!r}")
