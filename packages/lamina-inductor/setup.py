@@ -8,9 +8,17 @@ import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
-SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution")
+SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution", "microkernel")
 
-FLAGS = ["-std=c++17", "-O3", "-fopenmp-simd", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]
+FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-fopenmp-simd",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wno-missing-field-initializers",
+]
 
 
 def tensor_abi_folder() -> str:

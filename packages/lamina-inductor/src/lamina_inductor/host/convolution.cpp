@@ -66,11 +66,51 @@ template <typename T> void lm_conv_weight(const lm_conv_job<T> *j, T *to, i64 gr
             *to++ = from[a * j->ws[2] + b * j->ws[3] + d * j->ws[4]];
     }
 }
+// A window of one element on whole planes: the input is the columns already.
+template <typename T> bool lm_conv_is_pointwise(const lm_conv_job<T> *j) {
+    bool same = !j->transposed && (j->in[2] == 1 || j->xs[4] == 1) && (j->in[1] == 1 || j->xs[3] == j->in[2]) && (j->in[0] == 1 || j->xs[2] == j->in[2] * j->in[1]);
+    for (int d = 0; d < 3; ++d) same = same && j->win[d] == 1 && j->stride[d] == 1 && j->low[d] == 0 && j->input_dilation[d] == 1 && j->in[d] == j->out[d];
+    return same;
+}
+// Stride 1 in single precision: the image is padded once, every output row is a product whose right-hand rows lie in it, and no
+// columns are made. Worth it where a row fills its vectors.
+template <typename T> LM_INLINE bool lm_conv_is_direct(const lm_conv_job<T> *) { return false; }
+LM_INLINE bool lm_conv_is_direct(const lm_conv_job<f32> *j) {
+    i64 n = j->out[2], lanes = (n + 15) / 16 * 16;
+    bool plain = !j->transposed && j->ys[4] == 1 && n * 10 >= lanes * 7;
+    for (int d = 0; d < 3; ++d) plain = plain && j->stride[d] == 1 && j->input_dilation[d] == 1;
+    return plain && lm_has_direct();
+}
+LM_INLINE i64 lm_conv_padded(const lm_conv_job<f32> *j, int d) { return j->out[d] + (j->win[d] - 1) * j->dilation[d]; }
+template <typename T> LM_INLINE void lm_conv_direct(const lm_conv_job<T> *, const T *, const T *, T *, const T *, i64, i64) {}
+void lm_conv_direct(const lm_conv_job<f32> *j, const f32 *x, const f32 *w, f32 *y, const f32 *bias, i64 first, i64 last) {
+    i64 p0 = lm_conv_padded(j, 0), p1 = lm_conv_padded(j, 1), p2 = lm_conv_padded(j, 2), k = j->ci * j->win[0] * j->win[1] * j->win[2];
+    i64 plane = p0 * p1 * p2;
+    f32 *padded = (f32 *)j->h->scratch((j->ci * plane + 64) * 4 + k * 8 + 64);
+    i64 *at = (i64 *)(((u64)(padded + j->ci * plane + 64) + 7) / 8 * 8), l = 0;
+    memset(padded, 0, (size_t)(j->ci * plane) * 4);
+    for (i64 c = 0; c < j->ci; ++c) for (i64 a = 0; a < j->in[0]; ++a) for (i64 b = 0; b < j->in[1]; ++b) {
+        i64 q0 = a + j->low[0], q1 = b + j->low[1], q2 = j->low[2], from = q2 < 0 ? -q2 : 0;
+        if (q0 < 0 || q0 >= p0 || q1 < 0 || q1 >= p1) continue;
+        i64 stop = j->in[2] < p2 - q2 ? j->in[2] : p2 - q2;
+        f32 *to = padded + c * plane + (q0 * p1 + q1) * p2 + q2;
+        const f32 *row = x + c * j->xs[1] + a * j->xs[2] + b * j->xs[3];
+        for (i64 i = from; i < stop; ++i) to[i] = row[i * j->xs[4]];
+    }
+    for (i64 c = 0; c < j->ci; ++c) for (i64 a = 0; a < j->win[0]; ++a) for (i64 b = 0; b < j->win[1]; ++b) for (i64 d = 0; d < j->win[2]; ++d)
+        at[l++] = c * plane + (a * j->dilation[0] * p1 + b * j->dilation[1]) * p2 + d * j->dilation[2];
+    for (i64 r = first; r < last; ++r) {
+        i64 o0 = r / j->out[1], o1 = r % j->out[1];
+        f32 *to = y + o0 * j->ys[2] + o1 * j->ys[3];
+        if (bias) for (i64 o = 0; o < j->co; ++o) for (i64 i = 0; i < j->out[2]; ++i) to[o * j->ys[1] + i] = bias[o * j->sbias];
+        lm_direct(j->co, j->out[2], k, w, k, padded + (o0 * p1 + o1) * p2, at, to, j->ys[1], bias != nullptr);
+    }
+}
 template <typename T> void lm_conv_tasks(void *context, i64 begin, i64 end) {
     const lm_conv_job<T> *j = (const lm_conv_job<T> *)context;
     i64 window = j->win[0] * j->win[1] * j->win[2], k = j->ci * window, positions = j->out[0] * j->out[1] * j->out[2];
-    i64 step = (1 << 18) / (k * (i64)sizeof(T)) / 16 * 16; // a block of columns within a quarter of a megabyte
-    step = step < 64 ? 64 : step;
+    i64 step = (1 << 18) / (k * (i64)sizeof(T)) / 48 * 48; // a block of columns within a quarter of a megabyte
+    step = step < 48 ? 48 : step;
     bool ready = !j->transposed && (j->win[2] == 1 || j->ws[4] == 1) && (j->win[1] == 1 || j->ws[3] == j->win[2]) &&
                  (j->win[0] == 1 || j->ws[2] == j->win[2] * j->win[1]) && (j->ci == 1 || j->ws[1] == window) && (j->co == 1 || j->ws[0] == k);
     bool plane = (j->out[2] == 1 || j->ys[4] == 1) && (j->out[1] == 1 || j->ys[3] == j->out[2]) &&
@@ -83,6 +123,23 @@ template <typename T> void lm_conv_tasks(void *context, i64 begin, i64 end) {
         const T *x = j->x + image * j->xs[0] + group * j->ci * j->xs[1], *w = j->w + group * j->co * j->ws[0];
         T *y = j->y + image * j->ys[0] + group * j->co * j->ys[1];
         if (!ready) { lm_conv_weight(j, packed, group); w = packed; }
+        if (ready && plane && lm_conv_is_pointwise(j)) {
+            i64 at = part * j->block, count = (at + j->block < positions ? at + j->block : positions) - at;
+            lm_matrix<T> c = {y + at, 0, j->ys[1], 1};
+            if (j->bias) for (i64 o = 0; o < j->co; ++o) for (i64 q = 0; q < count; ++q) c.p[o * c.sr + q] = j->bias[(group * j->co + o) * j->sbias];
+            lm_gemm_block(j->h, lm_matrix<T>{(T *)w, 0, k, 1}, lm_matrix<T>{(T *)x + at, 0, j->xs[1], 1}, c, j->co, count, k, j->bias != nullptr,
+                          (char *)j->h->scratch(lm_gemm_space<T>(j->co, count, k)));
+            i64 done = (image * j->groups + group) * j->co;
+            if (j->epilogue && j->blocks == 1) j->epilogue(j->context, done, done + j->co);
+            continue;
+        }
+        if (ready && lm_conv_is_direct(j)) {
+            i64 rows = j->out[0] * j->out[1], share = lm_ceil_div(rows, j->blocks), end_row = (part + 1) * share < rows ? (part + 1) * share : rows;
+            lm_conv_direct(j, x, w, y, j->bias ? j->bias + group * j->co * j->sbias : nullptr, part * share, end_row);
+            i64 done = (image * j->groups + group) * j->co;
+            if (j->epilogue && j->blocks == 1) j->epilogue(j->context, done, done + j->co);
+            continue;
+        }
         i64 stop = (part + 1) * j->block < positions ? (part + 1) * j->block : positions;
         for (i64 at = part * j->block; at < stop; at += step) {
             i64 count = stop - at < step ? stop - at : step;

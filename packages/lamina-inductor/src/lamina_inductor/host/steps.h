@@ -131,6 +131,15 @@ template <typename W> LM_CLONES void lm_gemm_plain(const W *a, i64 ra, i64 ca, c
         }
     }
 }
+// Few rows on AVX-512 (microkernel.cpp); false: not here, or better with the BLAS.
+bool lm_few_rows(i64 m, i64 n, i64 k, const f32 *a, i64 row, i64 step, const f32 *b, i64 ldb, f32 *c, i64 ldc, bool accumulate);
+// c[m, n] (+)= a[m, k] times rows that begin at b + at[l]: a convolution that reads its windows where they lie. Only after lm_has_direct().
+bool lm_has_direct(void);
+void lm_direct(i64 m, i64 n, i64 k, const f32 *a, i64 row, const f32 *b, const i64 *at, f32 *c, i64 ldc, bool accumulate);
+template <typename T> LM_INLINE bool lm_try_few_rows(i64, i64, i64, const T *, i64, i64, const T *, i64, T *, i64, bool) { return false; }
+LM_INLINE bool lm_try_few_rows(i64 m, i64 n, i64 k, const f32 *a, i64 row, i64 step, const f32 *b, i64 ldb, f32 *c, i64 ldc, bool accumulate) {
+    return lm_few_rows(m, n, k, a, row, step, b, ldb, c, ldc, accumulate);
+}
 template <typename T> void lm_gemm_block(const lm_host *h, lm_matrix<T> a, lm_matrix<T> b, lm_matrix<T> c, i64 m, i64 n, i64 k, bool accumulate, char *space) {
     typedef typename lm_blas_type<T>::wide W;
     if (m <= 0 || n <= 0) return;
@@ -144,7 +153,8 @@ template <typename T> void lm_gemm_block(const lm_host *h, lm_matrix<T> a, lm_ma
     if (copy) { pc = room; tc = 111; ldc = n; if (accumulate) lm_pack(pc, c, m, n); }
     int index = lm_blas_type<T>::index;
     void (*f)(void) = index >= 0 ? h->blas[index < 0 ? 0 : index] : nullptr;
-    if (f && tc == 111) lm_blas_call(f, ta, tb, m, n, k, pa, lda, pb, ldb, accumulate ? (W){1} : W{}, pc, ldc);
+    if (tb == 111 && tc == 111 && lm_try_few_rows(m, n, k, pa, ta == 111 ? lda : 1, ta == 111 ? 1 : lda, pb, ldb, pc, ldc, accumulate)) {}
+    else if (f && tc == 111) lm_blas_call(f, ta, tb, m, n, k, pa, lda, pb, ldb, accumulate ? (W){1} : W{}, pc, ldc);
     else if (f) lm_blas_call(f, tb == 111 ? 112 : 111, ta == 111 ? 112 : 111, n, m, k, pb, ldb, pa, lda, accumulate ? (W){1} : W{}, pc, ldc);
     else if (tc == 111) lm_gemm_plain(pa, ta == 111 ? lda : 1, ta == 111 ? 1 : lda, pb, tb == 111 ? ldb : 1, tb == 111 ? 1 : ldb, pc, ldc, m, n, k, accumulate);
     else lm_gemm_plain(pb, tb == 111 ? 1 : ldb, tb == 111 ? ldb : 1, pa, ta == 111 ? 1 : lda, ta == 111 ? lda : 1, pc, ldc, n, m, k, accumulate);
