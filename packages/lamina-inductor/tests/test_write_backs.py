@@ -11,7 +11,7 @@ from tracing import spec_of
 
 from lamina_fx import Graph, GraphBuilder
 from lamina_inductor.ir.interpret_program import run_program
-from lamina_inductor.ir.program import CopyBuffer, Launch, Program
+from lamina_inductor.ir.program import CopyBuffer, Gemm, Launch, Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose, ops
 
@@ -59,7 +59,9 @@ CASES: dict[str, tuple[Any, tuple[tuple[int, ...], ...], int]] = {
     "columns centred": (lambda x: ((), [(x, ops.sub(x, ops.mean(x, 0, True)))]), ((40, 300),), 0),
     "product": (lambda x, y: ((), [(x, ops.matmul(x, y))]), ((4, 4), (4, 4)), 1),
     "read by the rows, written when they are over": (
-        lambda x, w: ((ops.sum(ops.mul(x, w), 1),), [(w, ops.sub(w, ops.sum(x, 0)))]), ((40, 30), (30,)), 0,
+        lambda x, w: ((ops.sum(ops.mul(x, w), 1),), [(w, ops.sub(w, ops.sum(x, 0)))]),
+        ((40, 30), (30,)),
+        0,
     ),
     "sum over everything first": (lambda x: ((), [(x, ops.div(x, ops.sum(x)))]), ((20000,),), 0),
 }
@@ -104,3 +106,19 @@ def test_an_optimizer_step_is_one_kernel() -> None:
     assert type(launch) is Launch and len(launch.parts) == 100
     assert len(program.kernels) == 1
     assert program.workspace == 0
+
+
+def test_an_update_is_the_epilogue_of_the_gradient_and_waits_for_readers() -> None:
+    """The weight is read by another product after its gradient is known: the update comes behind that, in place."""
+
+    def backward(x: Any, w: Any, ct: Any) -> Any:
+        gradient = ops.matmul(ops.permute(x, (1, 0)), ct)
+        below = ops.matmul(ct, ops.permute(w, (1, 0)))
+        return (ops.mul(below, 2.0),), [(w, ops.sub(w, ops.mul(gradient, 0.1)))]
+
+    arrays = [floats(6, 4), floats(4, 5), floats(6, 5)]
+    program, after, (below,), wanted = updated(backward, arrays)
+    np.testing.assert_allclose(after[1], wanted[1], rtol=1e-5)
+    np.testing.assert_allclose(below, 2 * arrays[2] @ arrays[1].T, rtol=1e-5)
+    assert [type(s) for s in program.steps] == [Gemm, Gemm]
+    assert all(s.epilogue is not None for s in program.steps)

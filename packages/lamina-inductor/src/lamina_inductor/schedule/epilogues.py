@@ -21,11 +21,11 @@ from .trace import numel, same_size
 __all__ = ["attach_epilogues", "fits_rows", "row_shape"]
 
 
-def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
+def attach_epilogues(order: list[Any], overwriters: dict[int, list[Group]]) -> tuple[list[Any], dict[int, Any]]:
     """Move each product right before the first kernel that reads it, where that kernel may be its epilogue.
 
-    Returns the order and, per such kernel's number, its product's step. (Nothing between the two reads the product,
-    so moving it is always right.)
+    ``overwriters``: per step's number, kernels that overwrite an input it reads; it does not move behind them.
+    Returns the order and, per such kernel's number, its product's step. (Nothing between the two reads the product.)
     """
     position = {item.number: k for k, item in enumerate(order)}
     chosen: dict[int, Any] = {}
@@ -34,7 +34,9 @@ def attach_epilogues(order: list[Any]) -> tuple[list[Any], dict[int, Any]]:
         if type(step) is Group or row_shape(step.value) is None or not step.consumers:
             continue
         first = min(step.consumers.values(), key=lambda c: position[c.number])
-        if type(first) is Group and not first.late and first.number not in chosen and _same_domain(first, step):
+        place = position[first.number]
+        stays = any(position[g.number] < place for g in overwriters.get(step.number, ()))
+        if not stays and type(first) is Group and first.number not in chosen and _may_follow(first, step):
             chosen[first.number] = step
             moved.add(step.number)
     result = []
@@ -58,7 +60,9 @@ def row_shape(value: Any) -> tuple[Size, Size] | None:
     return None
 
 
-def _same_domain(group: Group, step: Any) -> bool:
+def _may_follow(group: Group, step: Any) -> bool:
+    if group.late or (group.inner and group.axes[-1] not in group.inner):
+        return False
     return same_size(numel(group.sizes), numel(step.value.shape))
 
 

@@ -52,6 +52,7 @@ class Fusion:
     required: dict[Value, None] = field(default_factory=dict)
     roots: dict[tuple[Value, Value], Value] = field(default_factory=dict)
     _numbers: int = 0
+    _written: set[Value] | None = None
 
     def number(self) -> int:
         """A number for a new group or step."""
@@ -61,6 +62,12 @@ class Fusion:
     def explain(self, producer: str, consumer: str, fused: bool, why: str) -> None:
         """Remember a decision."""
         self.reasons.append(Reason(producer, consumer, fused, why))
+
+    def written(self) -> set[Value]:
+        """Values that are written back to inputs."""
+        if self._written is None:
+            self._written = {v for _, v in self.lowered.writes}
+        return self._written
 
     # -- edges -----------------------------------------------------------------------------------------
 

@@ -12,19 +12,29 @@ from ..memory.plan import Lifetime, plan_workspace
 from .groups import Group
 from .kernels import BuiltKernel
 from .share import KernelPool, with_size_parameter
-from .trace import numel
+from .trace import numel, same_size
 
-__all__ = ["StepList", "order_steps"]
+__all__ = ["StepList", "order_steps", "readers_of"]
 
 SMALL_BYTES = 1 << 18
 """Kernels that move less than this are merged with independent neighbours into one launch."""
 
 
-def order_steps(fusion: Any) -> list[Any]:
-    """Groups and external steps so that everything comes after what it reads."""
+def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
+    """Groups and external steps so that everything comes after what it reads, and a kernel that only updates inputs
+    after their readers.
+
+    Such kernels (optimizer updates) go last, side by side, so that equal ones share a launch; but one that can be the
+    epilogue of a product follows it, which frees what the product read. Returns the order and, per number, the
+    kernels that overwrite an input that this one reads.
+    """
     items = [*fusion.groups, *fusion.steps]
+    sinks = {g.number: g for g in fusion.groups if not g.consumers and _writes_back(fusion, g)}
+    after = _readers_before_writers(fusion, sinks)
     waiting = {item.number: len(item.producers) for item in items}
-    sinks = {item.number for item in items if type(item) is Group and not item.consumers and _writes_back(fusion, item)}
+    for followers in after.values():
+        for follower in followers:
+            waiting[follower.number] += 1
     ready: list[tuple[Any, int, Any]] = []
     for item in items:
         if not waiting[item.number]:
@@ -33,23 +43,52 @@ def order_steps(fusion: Any) -> list[Any]:
     while ready:
         _, _, item = heappop(ready)
         result.append(item)
-        for consumer in item.consumers.values():
+        for consumer in (*item.consumers.values(), *after.get(item.number, ())):
             waiting[consumer.number] -= 1
             if not waiting[consumer.number]:
                 heappush(ready, (_rank(consumer, sinks), consumer.number, consumer))
     if len(result) != len(items):
         raise AssertionError("the kernels depend on each other in a circle")
-    return result
+    return result, after
 
 
-def _rank(item: Any, sinks: set[int]) -> tuple[int, int]:
+def _rank(item: Any, sinks: dict[int, Group]) -> tuple[int, float]:
     order = item.members[-1].order if type(item) is Group else item.value.order
-    return (1 if item.number in sinks else 0, order)
+    if item.number not in sinks:
+        return 0, order
+    size = numel(item.sizes)
+    products = [p.value for p in item.producers.values() if type(p) is not Group]
+    same = [v.order for v in products if same_size(numel(v.shape), size)]
+    return (0, max(same) + 0.5) if same else (1, order)
 
 
 def _writes_back(fusion: Any, group: Group) -> bool:
-    written = {v for _, v in fusion.lowered.writes}
+    written = fusion.written()
     return all(v in written for v in group.stored)
+
+
+def readers_of(fusion: Any) -> dict[Any, list[Any]]:
+    """Value in memory -> groups and steps that read it."""
+    readers: dict[Any, list[Any]] = {}
+    for group in fusion.groups:
+        for source in group.sources:
+            readers.setdefault(source, []).append(group)
+    for (value, _), root in fusion.roots.items():
+        readers.setdefault(root, []).append(fusion.where[value])
+    return readers
+
+
+def _readers_before_writers(fusion: Any, sinks: dict[int, Group]) -> dict[int, list[Group]]:
+    """Per reader's number: the sinks that overwrite an input it reads."""
+    result: dict[int, list[Group]] = {}
+    readers = readers_of(fusion)
+    for number, value in fusion.lowered.writes:
+        home = fusion.where.get(value)
+        if type(home) is Group and home.number in sinks:
+            for reader in readers.get(fusion.lowered.inputs[number], ()):
+                if reader is not home and reader.number not in sinks:
+                    result.setdefault(reader.number, []).append(home)
+    return result
 
 
 class StepList:

@@ -20,7 +20,7 @@ from .fuse import Fusion, fuse
 from .groups import Group
 from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_place
 from .materialize import materialize
-from .order import StepList, order_steps
+from .order import StepList, order_steps, readers_of
 from .steps import extern_step, whole
 from .trace import numel, same_size
 
@@ -75,7 +75,7 @@ class _Assembly:
         self._inputs()
         self._outputs()
         steps = StepList(self.fusion)
-        order, self.epilogues = attach_epilogues(order_steps(self.fusion))
+        order, self.epilogues = attach_epilogues(*order_steps(self.fusion))
         groups = {group.number: group for group in self.fusion.groups}
         self.partners = {step.number: groups[number] for number, step in self.epilogues.items()}
         position = {item.number: k for k, item in enumerate(order)}
@@ -133,15 +133,7 @@ class _Assembly:
 
     def _direct_writes(self, position: dict[int, int]) -> dict[int, Value]:
         """Write-backs whose value's kernel may store into the input at once: nothing reads the input later."""
-        readers: dict[Value, list[Any]] = {}
-        for group in self.fusion.groups:
-            for source in group.sources:
-                readers.setdefault(source, []).append(group)
-        for step in self.fusion.steps:
-            for item in step.value.inputs:
-                while item.kind == "map":
-                    item = item.inputs[0]
-                readers.setdefault(item, []).append(step)
+        readers = readers_of(self.fusion)
         result: dict[int, Value] = {}
         for number, value in self.lowered.writes:
             home = self.fusion.where.get(value)
