@@ -86,8 +86,13 @@ def _readers_before_writers(fusion: Any, sinks: dict[int, Group]) -> dict[int, l
         home = fusion.where.get(value)
         if type(home) is Group and home.number in sinks:
             for reader in readers.get(fusion.lowered.inputs[number], ()):
-                if reader is not home and reader.number not in sinks:
-                    result.setdefault(reader.number, []).append(home)
+                if reader is home or reader.number in sinks:
+                    continue
+                result.setdefault(reader.number, []).append(home)
+                if type(reader) is not Group:  # what may become its epilogue too, so that the reader may move to it
+                    for consumer in reader.consumers.values():
+                        if type(consumer) is Group and consumer is not home and consumer.number not in sinks:
+                            result.setdefault(consumer.number, []).append(home)
     return result
 
 
