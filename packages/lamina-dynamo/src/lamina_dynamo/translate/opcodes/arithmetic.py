@@ -53,12 +53,7 @@ def _to_bool(frame: Any, ins: Any) -> None:
 @opcode("COMPARE_OP")
 def _compare_op(frame: Any, ins: Any) -> None:
     right, left = frame.stack.pop(), frame.stack.pop()
-    symbol = ins.value
-    if symbol.startswith("bool("):
-        result = frame.tx.compare(symbol[5:-1], left, right)
-        frame.stack.append(TRUE if result.truth(frame.tx) else FALSE)
-    else:
-        frame.stack.append(frame.tx.compare(symbol, left, right))
+    frame.stack.append(frame.tx.compare(ins.value, left, right))
 
 
 @opcode("IS_OP")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...variables import CellVariable, ConstantVariable
+from ...variables import FALSE, TRUE, CellVariable, ConstantVariable
 from ..frame_parts import NULL
 from .calls import call_pushed, call_unpacked, new_function
 from .names import load_global
@@ -69,6 +69,15 @@ def _load_super_attr(frame: Any, ins: Any) -> None:
     frame.stack.append(SuperVariable(start.as_constant(), instance).getattr(frame.tx, ins.value))
     if ins.arg & 1:
         frame.stack.append(NULL)
+
+
+@opcode("COMPARE_OP")
+def _compare_op(frame: Any, ins: Any) -> None:
+    right, left = frame.stack.pop(), frame.stack.pop()
+    result = frame.tx.compare(ins.value, left, right)
+    if ins.arg & 16:  # the jump behind it takes nothing but True and False
+        result = TRUE if result.truth(frame.tx) else FALSE
+    frame.stack.append(result)
 
 
 @opcode("CALL_KW")
