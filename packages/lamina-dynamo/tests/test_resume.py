@@ -211,6 +211,15 @@ def test_resume_of_resume_comes_from_the_user_code():
     assert again is made
 
 
+def test_generators_are_refused():
+    def gen(x):
+        yield x
+
+    code = gen.__code__
+    with pytest.raises(ValueError, match="generator or coroutine"):
+        resume_code(code, ResumePoint(at(code, "YIELD_VALUE"), (True,), frozenset({"x"})))
+
+
 def test_tail_does_not_grow_the_stack():
     depth = []
 

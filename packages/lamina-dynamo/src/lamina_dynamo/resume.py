@@ -27,6 +27,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from types import CodeType
 
 from bytecode import Instr, TryBegin, TryEnd
@@ -87,6 +88,7 @@ class _Origin:
     pending_offset: int | None
 
 
+_GENERATOR_LIKE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE
 _RESUMES: dict[int, dict[ResumePoint, CodeType]] = {}
 _ORIGINS: dict[int, _Origin] = {}
 
@@ -139,6 +141,8 @@ def _locate(code: CodeType, offset: int) -> tuple[CodeType, int, int | None]:
 
 
 def _make(root: CodeType, point: ResumePoint) -> CodeType:
+    if root.co_flags & _GENERATOR_LIKE:  # a yield outside of a generator object corrupts the interpreter
+        raise ValueError(f"{root.co_qualname} is a generator or coroutine and can not be resumed as a function")
     body = Body(root, as_free=True)
     site = body.site(point.offset)
     line = site.line
