@@ -44,6 +44,7 @@ class Fusion:
 
     lowered: LoweredGraph
     fuse_limit: int = 192
+    late: bool = True
     where: dict[Value, Any] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     steps: list[ExternStep] = field(default_factory=list)
@@ -120,9 +121,9 @@ class Fusion:
         return group, tuple(index)
 
 
-def fuse(lowered: LoweredGraph, *, fuse_limit: int = 192) -> Fusion:
-    """Group the values of a lowered graph into kernels."""
-    fusion = Fusion(lowered, fuse_limit)
+def fuse(lowered: LoweredGraph, *, fuse_limit: int = 192, late: bool = True) -> Fusion:
+    """Group the values of a lowered graph into kernels. ``late``: a kernel may also reduce over its rows."""
+    fusion = Fusion(lowered, fuse_limit, late)
     for value in lowered.values:
         _place(fusion, value)
     for value in (*lowered.outputs, *(v for _, v in lowered.writes)):

@@ -14,17 +14,21 @@ Few long reductions are split: one phase makes a partial result per block, the n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from lamina_fx.symbolic import Symbol
+from lamina_fx.symbolic import Min, Symbol
 
-from ..ir.kernel import Loop
-from .blocks import as_index
+from ..ir.dtypes import compute_dtype
+from ..ir.kernel import Accumulate, Accumulator, Load, Loop, Stmt, Store
+from ..ir.loops import Index, Size, Value
+from .blocks import as_index, closure, feed, in_order
 from .coalesce import coalesce, order_axes
-from .emitter import Reduce, Unfusable
-from .flat import analyse
+from .emitter import Emitter, Reduce, Unfusable, linear_index
+from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
 from .row_nest import Partial
+from .rows import flat_rows
 
 __all__ = ["grid_nest", "grid_scatter"]
 
@@ -49,16 +53,160 @@ def grid_nest(
     flat = analyse(*coalesce(statements, [*rows, *within], sizes, inner))
     if any(type(s) is int and s == 0 for s in flat.sizes.values()):
         return (Loop(axis_symbol(0, 1), as_index(0), "parallel", ()),), [], "nothing"
-    flat, x = _one_axis(flat, flat.rows, len(flat.axes))
+    spare = len(flat.axes)
     if not any(type(s) is Reduce for s in flat.statements):
-        if flat.inner:
-            flat, x = _one_axis(flat, flat.axes, len(flat.axes) + 2)
+        flat, x = _one_axis(flat, flat.axes, spare)
         body = tuple([i.stmt for i in flat.info.values()])
         return (Loop(x, as_index(flat.sizes.get(x, 1)), "parallel simd", body),), [], "pointwise"
-    flat, r = _one_axis(flat, [a for a in flat.axes if a in flat.inner], x.lower_number + 1)
+    flat, x = _one_axis(flat, flat.rows, spare)
+    flat, r = _one_axis(flat, [a for a in flat.axes if a in flat.inner], spare + 1)
     flat = analyse(flat.statements, flat.axes, flat.sizes, frozenset((r,)))
     if any(type(s) is Reduce and s.axes != flat.inner for s in flat.statements):
         raise Unfusable("a reduction over the rows of a row reduction")
-    if _wants_split(flat, r):
-        return _split(flat, x, r)
-    return (Loop(x, as_index(flat.sizes.get(x, 1)), "parallel", tuple(_passes(flat, r))),), [], "rows in a tile"
+    if _wants_split(flat, x, r):
+        return _split(flat, x, r, spare + 2)
+    extent = as_index(flat.sizes.get(x, 1))
+    return (Loop(x, extent, "parallel", tuple(_passes(flat, r))),), [], "whole rows"
+
+
+def _one_axis(flat: Flat, axes: list[Symbol], number: int) -> tuple[Flat, Symbol]:
+    """``axes`` as one axis; one of extent 1 where there are none."""
+    return flat_rows(flat, axes, number) if axes else (flat, axis_symbol(number, 1))
+
+
+# -- rows ------------------------------------------------------------------------------------------------
+
+
+def _passes(flat: Flat, r: Symbol) -> list[Stmt]:
+    """For each level: values of the row, then a loop over ``r`` for the reductions and stores of that level."""
+    body: list[Stmt] = []
+    for level in range(1 + max(i.level for i in flat.info.values())):
+        body.extend(i.stmt for i in flat.info.values() if i.level == level and _of_row(flat, i))
+        roots = [i for i in flat.info.values() if _is_root(flat, i, level)]
+        if roots:
+            body.append(_sweep(flat, r, roots, ""))
+    return body
+
+
+def _of_row(flat: Flat, info: Info) -> bool:
+    return type(info.stmt) is not Reduce and not (info.axes & flat.inner)
+
+
+def _is_root(flat: Flat, info: Info, level: int) -> bool:
+    if type(info.stmt) is Reduce:
+        return info.level == level + 1
+    return type(info.stmt) is Store and info.level == level and bool(info.axes & flat.inner)
+
+
+def _inside(flat: Flat, roots: list[Info]) -> list[Info]:
+    """What one pass computes per element, in order: down from its roots to values of the row."""
+    keys: set[Any] = set()
+    for root in roots:
+        keys |= closure(flat, [root.key], lambda i, root=root: i is not root and not (i.axes & flat.inner))
+    return in_order(flat, keys)
+
+
+def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str) -> Loop:
+    inside: list[Stmt] = []
+    sums: list[Accumulator] = []
+    for info in _inside(flat, roots):
+        if type(info.stmt) is Reduce:
+            name = info.stmt.name + suffix
+            sums.append(Accumulator(name, info.stmt.dtype, info.stmt.kind))
+            inside.append(feed(info.stmt, name))
+        else:
+            inside.append(info.stmt)
+    return Loop(r, as_index(flat.sizes[r]), "simd", tuple(inside), tuple(sums))
+
+
+# -- split reductions ------------------------------------------------------------------------------------
+
+
+def _wants_split(flat: Flat, x: Symbol, r: Symbol) -> bool:
+    """Are there few results, each of many elements, and is nothing computed per element from them?"""
+    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
+    if type(kept) is not int or type(reduced) is not int or kept >= FEW or reduced < 2 * BLOCK:
+        return False
+    for info in flat.info.values():
+        if type(info.stmt) is Reduce and (info.level > 1 or info.stmt.kind.startswith("arg")):
+            return False
+        if info.level and info.axes & flat.inner:
+            return False
+    return True
+
+
+def _split(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ...], list[Partial], str]:
+    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
+    blocks = -(-reduced // BLOCK)
+    part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, BLOCK)
+    reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
+    params = {stmt.name: f"p{k}" for k, stmt in enumerate(reduces)}
+    first = _first_phase(flat, x, r, part, place, params)
+    again = axis_symbol(spare + 2, blocks)
+    sums = tuple([Accumulator(s.name, s.dtype, s.kind) for s in reduces])
+    combine: list[Stmt] = []
+    for stmt in reduces:
+        index = again * kept + (x if kept > 1 else 0)
+        combine.append(Load(f"{stmt.name}_q", stmt.dtype, params[stmt.name], index))
+        combine.append(Accumulate(stmt.name, f"{stmt.name}_q"))
+    of_row = [i for i in flat.info.values() if _of_row(flat, i)]
+    before = [i.stmt for i in of_row if not i.level]
+    after = [i.stmt for i in of_row if i.level]
+    loop = Loop(again, as_index(blocks), "simd", tuple(combine), sums)
+    second = Loop(x, as_index(kept), "parallel", (*before, loop, *after))
+    partials = [Partial(params[s.name], s.dtype, kept * blocks) for s in reduces]
+    return (first, second), partials, "split reduction"
+
+
+def _first_phase(flat: Flat, x: Symbol, r: Symbol, part: Symbol, place: Symbol, params: dict[str, str]) -> Loop:
+    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
+    block = part // kept
+    roots = [i for i in flat.info.values() if _is_root(flat, i, 0)]
+    moved: dict[Any, Any] = {x: part % kept, r: block * BLOCK + place}
+    statements = [
+        replace(s, axes=frozenset((place,))) if type(s) is Reduce else substitute(s, moved) for s in flat.statements
+    ]
+    sizes = {part: kept * (-(-reduced // BLOCK)), place: Min(BLOCK, reduced - block * BLOCK)}
+    cut = analyse(statements, [part, place], sizes, frozenset((place,)))
+    roots = [cut.info[i.key] for i in roots]
+    needed = closure(cut, [r.key for r in roots], lambda i: False)
+    before = [i.stmt for i in in_order(cut, needed) if _of_row(cut, i)]
+    after = [Store(param, part, f"{name}_p") for name, param in params.items()]
+    return Loop(part, as_index(sizes[part]), "parallel", (*before, _sweep(cut, place, roots, "_p"), *after))
+
+
+# -- scatters --------------------------------------------------------------------------------------------
+
+
+def grid_scatter(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]]) -> tuple[Loop, ...]:
+    """As ``scatter_nest.scatter_phases``: a copy of the input, then the updates with atomic stores.
+
+    Sums of several updates of one element are added in no certain order; of several that are set, one stays.
+    """
+    axes, index = _axes_over(value.shape)
+    operand = emitter.read(value.inputs[0], index)
+    held = emitter.named(operand, compute_dtype(value.dtype))
+    emitter.store(target[0], value.dtype, linear_index(index, target[1]), held, value.dtype)
+    first, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
+    emitter.statements, emitter.memo = [], {}
+    plan, updates = value.attrs, value.inputs[1]
+    axes, index = _axes_over(updates.shape)
+    place = linear_index(plan.target(emitter, value, index), target[1])
+    atomic = plan.mode != "set"
+    emitter.store(
+        target[0], value.dtype, place, emitter.read(updates, index), value.dtype, mode=plan.mode, atomic=atomic
+    )
+    second, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
+    return (*first, *second)
+
+
+def _axes_over(shape: tuple[Size, ...]) -> tuple[dict[Symbol, Size], Index]:
+    axes: dict[Symbol, Size] = {}
+    index: list[Size] = []
+    for size in shape:
+        axis: Size = 0
+        if not (type(size) is int and size == 1):
+            axis = axis_symbol(len(axes), size)
+            axes[axis] = size  # type: ignore[index]
+        index.append(axis)
+    return axes, tuple(index)

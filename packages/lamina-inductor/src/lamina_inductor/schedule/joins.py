@@ -246,7 +246,7 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     if reduced == group.inner:
         _add_reduction(fusion, group, value, full, late=False)
         return None
-    if _may_turn(group, reduced, kept) and _turn(group, reduced):
+    if fusion.late and _may_turn(group, reduced, kept) and _turn(group, reduced):
         _add_reduction(fusion, group, value, full, late=False)
         return None
     return _join_late(fusion, group, value, base, full, reduced, kept)
@@ -281,6 +281,8 @@ def _join_late(
 ) -> str | None:
     inner = group.inner
     assert inner is not None
+    if not fusion.late:
+        return "it reduces over the rows"
     if value.attrs.startswith("arg") or value.attrs == "xor":
         return "an argmax runs over rows only"
     if reduced | kept == group.rows:  # of a row value

@@ -60,10 +60,11 @@ def build_kernel(
     targets: Callable[[Value], list[Target]],
     first_check: int,
     columns: Size | None = None,
+    nest: Callable[..., Any] = build_nest,
 ) -> BuiltKernel:
     """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a
     member;
-    ``columns``: make the phase run over rows of so many elements, if that is possible."""
+    ``columns``: make the phase run over rows of so many elements, if that is possible; ``nest``: makes the loops."""
     params = _Params()
 
     def where(value: Value) -> tuple[str, tuple[Size, ...]] | None:
@@ -87,12 +88,16 @@ def build_kernel(
             param = params.name(target.buffer, target.dtype)
             emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype)
     sizes = dict(zip(group.axes, group.sizes, strict=True))
-    body, partials, note = build_nest(emitter.statements, list(group.axes), sizes, group.inner, columns)
+    body, partials, note = nest(emitter.statements, list(group.axes), sizes, group.inner, columns)
     return _assemble(group.members, params, body, partials, note, tuple(emitter.checks))
 
 
 def build_scatter(
-    value: Value, place: Callable[[Value], Target | None], target: Target, first_check: int
+    value: Value,
+    place: Callable[[Value], Target | None],
+    target: Target,
+    first_check: int,
+    phases: Callable[..., Any] = scatter_phases,
 ) -> BuiltKernel:
     """Write the kernel of a scatter; it stores to ``target``."""
     params = _Params()
@@ -102,7 +107,7 @@ def build_scatter(
         return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
 
     emitter = Emitter(where, lambda item: None, first_check)
-    body = scatter_phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides))
+    body = phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides))
     return _assemble((value,), params, body, [], "scatter", tuple(emitter.checks))
 
 

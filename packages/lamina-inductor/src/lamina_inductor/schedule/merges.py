@@ -69,6 +69,8 @@ def _merge_rows(fusion: Any, producer: Group, consumer: Group, value: Value, wan
     late: dict[Value, None] = {}
     for member in producer.members:
         if member.kind == "reduce":
+            if not fusion.late:
+                return "they reduce over different axes"
             if producer.inner != frozenset(producer.axes) or member.attrs.startswith("arg"):
                 return "they reduce over different axes"
             late[member] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lamina_fx import CPU, DType, Graph, TensorSpec
@@ -22,42 +23,44 @@ from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_p
 from .materialize import materialize
 from .order import StepList, order_steps, readers_of
 from .steps import extern_step, whole
+from .style import CPU_LOOPS, LoopStyle
 from .trace import numel, same_size
 
 __all__ = ["build_program"]
 
 
 def build_program(
-    graph: Graph, *, name: str = "graph", supports: Callable[[str, DType], bool] = lambda op, dtype: True
+    graph: Graph,
+    *,
+    name: str = "graph",
+    supports: Callable[[str, DType], bool] = lambda op, dtype: True,
+    loops: LoopStyle = CPU_LOOPS,
 ) -> Program:
     """Compile a graph of strict primitives to kernels and steps.
 
     ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's
-    reference.
+    reference. ``loops``: the loops that the kernels are made of.
     """
     try:
-        return _build(graph, name, supports, FUSE_LIMIT)
+        return _build(graph, name, supports, loops)
     except Unfusable:  # loops were joined that cannot be: right comes before fast
-        return _build(graph, name, supports, 1)
+        return _build(graph, name, supports, replace(loops, fuse_limit=1))
 
 
-FUSE_LIMIT = 192
-"""Most values in one kernel."""
-
-
-def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], limit: int) -> Program:
+def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], loops: LoopStyle) -> Program:
     lowered = lower_graph(graph, supports=supports)
     choose_layouts(lowered.values, lowered.outputs)
-    fusion = fuse(lowered, fuse_limit=limit)
+    fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late)
     materialize(fusion)
-    return _Assembly(name, lowered, fusion).run()
+    return _Assembly(name, lowered, fusion, loops).run()
 
 
 class _Assembly:
     """Gives values buffers and turns groups and external steps into steps."""
 
-    def __init__(self, name: str, lowered: LoweredGraph, fusion: Fusion) -> None:
+    def __init__(self, name: str, lowered: LoweredGraph, fusion: Fusion, loops: LoopStyle) -> None:
         self.name = name
+        self.loops = loops
         self.lowered = lowered
         self.fusion = fusion
         self.buffers: dict[str, Buffer] = {}
@@ -75,7 +78,9 @@ class _Assembly:
         self._inputs()
         self._outputs()
         steps = StepList(self.fusion)
-        order, self.epilogues = attach_epilogues(*order_steps(self.fusion))
+        order, sinks = order_steps(self.fusion)
+        if self.loops.epilogues:
+            order, self.epilogues = attach_epilogues(order, sinks)
         groups = {group.number: group for group in self.fusion.groups}
         self.partners = {step.number: groups[number] for number, step in self.epilogues.items()}
         position = {item.number: k for k, item in enumerate(order)}
@@ -201,7 +206,7 @@ class _Assembly:
 
     def _add_scatter(self, steps: StepList, item: Any) -> None:
         value = item.value
-        built = build_scatter(value, self.place.get, self.place[value], len(self.checks) + 1)
+        built = build_scatter(value, self.place.get, self.place[value], len(self.checks) + 1, self.loops.scatter)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)
@@ -245,6 +250,7 @@ class _Assembly:
             lambda value: self.targets.get(value, []) + direct.get(value, []),
             len(self.checks) + 1,
             columns,
+            self.loops.nest,
         )
         unsafe = {
             n for n, v in writes.items() if v in direct and not safe_in_place(built, self._input_target(n).buffer)
