@@ -153,3 +153,13 @@ def test_long_sums_are_accurate() -> None:
     _, (spread,) = compiled(lambda x: ops.sub(x, ops.mean(x, 1, True)), x)
     np.testing.assert_allclose(rows, x.astype(np.float64).sum(1), rtol=1e-6)
     np.testing.assert_allclose(spread, x - x.astype(np.float64).mean(1, keepdims=True), atol=1e-6)
+
+
+def test_pieces_of_a_concatenation_are_computed_in_it() -> None:
+    def pieces(x: Any) -> Any:
+        return ops.cat((ops.exp(x), ops.sin(x), ops.mul(x, 2.0)), 0)
+
+    x = floats(4, 6)
+    program, (got,) = compiled(pieces, x)
+    assert_same(got, pieces(x))
+    assert len(program.kernels) == 1 and program.workspace == 0

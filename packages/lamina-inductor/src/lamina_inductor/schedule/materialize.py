@@ -17,6 +17,9 @@ CHEAP_COST, CHEAP_LOADS = 4, 1
 SINGLE_COST = 48
 """A value with one reading kernel that could not share its loops is computed there when it costs no more than this."""
 
+MODEST_COST = 16
+"""One that costs no more than this may be computed for up to eight times as many elements (a piece of a concatenation)."""
+
 
 def materialize(fusion: Fusion) -> None:
     """Fill ``group.stored`` and ``group.sources``; drop members and groups that nothing needs."""
@@ -74,7 +77,9 @@ def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Val
         return False
     (reader,) = readers.values()
     mine, theirs = numel(value.shape), numel(reader.sizes)
-    return type(mine) is int and type(theirs) is int and theirs <= 2 * mine
+    if type(mine) is not int or type(theirs) is not int:
+        return False
+    return theirs <= 2 * mine or (value.chain_cost <= MODEST_COST and theirs <= 8 * mine)
 
 
 def _sweep(fusion: Fusion, live: set[Value]) -> None:
