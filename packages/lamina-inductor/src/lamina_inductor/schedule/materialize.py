@@ -18,7 +18,7 @@ SINGLE_COST = 48
 """A value with one reading kernel that could not share its loops is computed there when it costs no more than this."""
 
 MODEST_COST = 16
-"""One that costs no more than this may be computed for up to eight times as many elements (a piece of a concatenation)."""
+"""One that costs no more may be computed for up to eight times as many elements (a piece of a concatenation)."""
 
 
 def materialize(fusion: Fusion) -> None:
