@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from program_builders import buffer, program
 
 from lamina_fx.dtype import bool_, dtype_of, float32, int64, uint32
 from lamina_fx.symbolic import Integer, Symbol
-from lamina_inductor.backends.cpp import compile_program
+from lamina_inductor.backends.cpp import compile_program, find_toolchain
 from lamina_inductor.backends.cpp.kernel_printer import print_kernel
+from lamina_inductor.backends.cpp.toolchain import cpu_flags
 from lamina_inductor.ir.kernel import (
     Accumulate,
     Accumulator,
@@ -72,6 +76,22 @@ def test_softmax_and_its_nan() -> None:
     np.testing.assert_allclose(artifact(x)[0], softmax(x), rtol=2e-6)
     x[3, 5] = np.nan
     assert np.isnan(artifact(x)[0]).sum() == C
+
+
+@pytest.mark.skipif("avx2" not in cpu_flags(), reason="the registers asked for are those of x86-64 with AVX2")
+def test_loops_are_vectorised(tmp_path: Path) -> None:
+    toolchain = find_toolchain()
+    assert toolchain is not None
+    artifact = compile_program(softmax_program())
+    source, assembly = tmp_path / "unit.cpp", tmp_path / "unit.s"
+    source.write_text(artifact.source)
+    subprocess.run([toolchain.path, *toolchain.flags, "-S", str(source), "-o", str(assembly)], check=True)
+    text = assembly.read_text()
+    register = "zmm" if "avx512f" in cpu_flags() else "ymm"
+    for instruction in ("vmaxps", "vaddps", "vmulps", "vsubps"):
+        assert re.search(rf"{instruction}[^\n]*%{register}", text), f"{instruction} on {register} is missing"
+    if toolchain.has_libmvec:
+        assert re.search(r"_ZGV[ed]N(16|8)v_expf", text)
 
 
 def test_golden_softmax(golden: Any) -> None:

@@ -21,6 +21,12 @@ from pathlib import Path
 
 __all__ = ["CompileError", "Toolchain", "cpu_flags", "find_toolchain", "libc_version"]
 
+# The loops say by pragma what is independent, so the vectoriser and a few clean-up passes are all they need.
+# Measured, -O3 runs no kernel faster and takes half as long again to compile them.
+_GCC_LEVEL = (
+    *("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fno-tree-slp-vectorize", "-fstrict-aliasing"),
+    *("-ftree-pre", "-fgcse", "-frerun-cse-after-loop", "-fexpensive-optimizations", "-fschedule-insns2"),
+)
 _NUMERICS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast")
 
 
@@ -61,7 +67,8 @@ class Toolchain:
         simd = ("-fopenmp-simd", "-march=native", "-mprefer-vector-width=512" if "avx512f" in cpu_flags() else "")
         if self.family == "clang" and self.has_libmvec:
             simd = (*simd, "-fveclib=libmvec")
-        return tuple(f for f in ("-O3", *common, *_NUMERICS, *simd) if f)
+        level = _GCC_LEVEL if self.family == "gcc" else ("-O2",)
+        return tuple(f for f in (*level, *common, *_NUMERICS, *simd) if f)
 
     @property
     def libraries(self) -> tuple[str, ...]:
