@@ -1,4 +1,5 @@
 /* Reading tensors (lamina/tensor_abi.h) and NumPy arrays without calling Python. */
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -173,6 +174,39 @@ bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, in
     int equal = PyObject_RichCompareBool(a->descr, dtype, Py_EQ);
     PyErr_Clear();
     return equal == 1;
+}
+
+/* First and one past the last byte; false when there is no memory to overlap. */
+static bool extent(PyObject *value, uintptr_t *from, uintptr_t *to, bool *readable)
+{
+    ArrayView view;
+    *readable = view_array(value, &view);
+    if (!*readable || view.data == nullptr) return false;
+    int64_t low = 0, high = view.itemsize;
+    for (int d = 0; d < view.ndim; d++) {
+        if (view.sizes[d] == 0) return false;
+        int64_t step = (view.sizes[d] - 1) * view.strides[d] * (view.strides_in_bytes ? 1 : view.itemsize);
+        (step < 0 ? low : high) += step;
+    }
+    *from = reinterpret_cast<uintptr_t>(view.data) + low;
+    *to = reinterpret_cast<uintptr_t>(view.data) + high;
+    return true;
+}
+
+bool no_overlap(const Instruction &i, PyObject *const *regs)
+{
+    std::vector<std::pair<uintptr_t, uintptr_t>> extents;
+    extents.reserve(i.regs.size());
+    for (int r : i.regs) {
+        uintptr_t from, to;
+        bool readable;
+        if (extent(regs[r], &from, &to, &readable)) extents.emplace_back(from, to);
+        else if (!readable) return false;
+    }
+    std::sort(extents.begin(), extents.end());
+    for (size_t k = 1; k < extents.size(); k++)
+        if (extents[k].first < extents[k - 1].second) return false;
+    return true;
 }
 
 }  // namespace lamina

@@ -8,6 +8,7 @@ namespace lamina {
 
 bool tensor_fits(PyObject *value, const TensorFacts &facts);
 bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, int64_t itemsize);
+bool no_overlap(const Instruction &i, PyObject *const *regs);
 bool shape_holds(const ShapeCode &shape, PyObject *const *registers);
 
 GuardProgram::~GuardProgram()
@@ -228,39 +229,6 @@ static bool all_distinct(const Instruction &i, PyObject *const *regs)
     for (int r : i.regs) values.push_back(regs[r]);
     std::sort(values.begin(), values.end());
     return std::adjacent_find(values.begin(), values.end()) == values.end();
-}
-
-/* First and one past the last byte; false when there is no memory to overlap. */
-static bool extent(PyObject *value, uintptr_t *from, uintptr_t *to, bool *readable)
-{
-    ArrayView view;
-    *readable = view_array(value, &view);
-    if (!*readable || view.data == nullptr) return false;
-    int64_t low = 0, high = view.itemsize;
-    for (int d = 0; d < view.ndim; d++) {
-        if (view.sizes[d] == 0) return false;
-        int64_t step = (view.sizes[d] - 1) * view.strides[d] * (view.strides_in_bytes ? 1 : view.itemsize);
-        (step < 0 ? low : high) += step;
-    }
-    *from = reinterpret_cast<uintptr_t>(view.data) + low;
-    *to = reinterpret_cast<uintptr_t>(view.data) + high;
-    return true;
-}
-
-static bool no_overlap(const Instruction &i, PyObject *const *regs)
-{
-    std::vector<std::pair<uintptr_t, uintptr_t>> extents;
-    extents.reserve(i.regs.size());
-    for (int r : i.regs) {
-        uintptr_t from, to;
-        bool readable;
-        if (extent(regs[r], &from, &to, &readable)) extents.emplace_back(from, to);
-        else if (!readable) return false;
-    }
-    std::sort(extents.begin(), extents.end());
-    for (size_t k = 1; k < extents.size(); k++)
-        if (extents[k].first < extents[k - 1].second) return false;
-    return true;
 }
 
 static bool overlap_fits(const Instruction &i, PyObject *const *regs)
