@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lamina_fx import Graph, Node, TensorSpec
+from lamina_tensor.views import ViewStep
 
 __all__ = ["GradUpdate", "InputInfo", "JointGraph", "OutputInfo"]
 
@@ -35,16 +36,19 @@ class OutputInfo:
     """How one result of the captured graph is made from what the compiled graph returns.
 
     ``kind`` is ``"value"`` (result ``index`` of the forward graph), ``"input"`` (the input tensor itself),
-    ``"view"`` (of input ``index``, by ``spec``'s sizes and strides at ``offset``), ``"rebase"`` (input ``index``
-    written in place with a gradient history: copy ``value`` of the forward graph into it) or ``"constant"``.
-    ``tangent`` is the index of its tangent among the backward inputs, None when not differentiable.
+    ``"view"`` (of input ``index``, by ``steps``), ``"alias"`` (of result ``index``, by ``steps``: results that share
+    memory in the program share it again) or ``"constant"``. Two kinds make no result: ``"root"`` (result ``index``,
+    the memory that aliases view) and ``"rebase"`` (input ``index`` written in place with a gradient history: copy
+    ``value`` of the forward graph into it).
+    ``tracked`` says of a view or alias whether gradients flow through it, ``tangent`` is the index of the result's
+    tangent among the backward inputs, None when not differentiable.
     """
 
     kind: str
     index: int = -1
     value: Any = None
-    spec: TensorSpec | None = None
-    offset: Any = 0
+    steps: tuple[ViewStep, ...] = ()
+    tracked: bool = False
     requires_grad: bool = False
     tangent: int | None = None
 
@@ -76,6 +80,12 @@ class JointGraph:
     def results(self) -> tuple[Any, ...]:
         """Everything the graph returns: forward results, then gradients."""
         return tuple(self.graph.output_node.args[0])
+
+    @property
+    def overwritten(self) -> frozenset[int]:
+        """Inputs that hold something else after a call, by position."""
+        rebased = {info.index for info in self.outputs if info.kind == "rebase"}
+        return frozenset(k for k, info in enumerate(self.inputs) if info.written or k in rebased)
 
     @property
     def has_backward(self) -> bool:

@@ -78,7 +78,8 @@ class _Facts:
             depends = node in tangents or any(i in self.after_tangent for i in node.all_input_nodes)
             if depends and node.op != "output":
                 self.after_tangent.add(node)
-        self.overwritten = {n for n, info in zip(graph.placeholders, joint.inputs, strict=False) if info.written}
+        placeholders = graph.placeholders
+        self.overwritten = {placeholders[k] for k in joint.overwritten}
         results = joint.results
         roots = [r for r in results[: joint.forward_count] if isinstance(r, Node)]
         self.returned = set(roots)

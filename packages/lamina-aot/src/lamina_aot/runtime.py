@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import lamina_tensor
-from lamina_fx import Graph, TensorSpec
+from lamina_fx import Graph, Node, TensorSpec
 from lamina_tensor import Tensor, autograd
+from lamina_tensor.autograd.node import check_version
+from lamina_tensor.views import replay
 
 from .joint import JointGraph, OutputInfo
-from .partition import Partition
+from .partition import Partition, ancestors
 from .symbols import SizeReader
 
 __all__ = ["CompileGraph", "CompiledGraph", "Executable"]
@@ -50,6 +52,9 @@ class CompiledGraph:
             and not self.joint.grad_inputs
             and [(o.kind, o.index) for o in outputs] == [("value", k) for k in range(self.joint.forward_count)]
         )
+        needed = ancestors([r for r in self.joint.results[self.joint.forward_count :] if isinstance(r, Node)])
+        self.differentiated = frozenset(k for k, n in enumerate(self.joint.graph.placeholders) if n in needed)
+        """Inputs that the gradients depend on."""
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """Run on these inputs."""
@@ -60,7 +65,7 @@ class CompiledGraph:
         if self.halves is None:
             results = self.forward(*inputs)
         else:
-            results = _Apply.apply(self, *inputs)
+            results = CompiledFunction.apply(self, *inputs)
         return self._rebuild(inputs, results)
 
     # -- results ---------------------------------------------------------------------------------
@@ -68,6 +73,9 @@ class CompiledGraph:
     def _rebuild(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         for update in self.joint.grad_updates:
             inputs[update.input].grad = None if update.value is None else results[update.value]
+        for info in self.joint.outputs:
+            if info.kind == "rebase":  # before results that are views of it
+                inputs[info.index].copy_(results[info.value])
         values: list[Any] = []
         for info in self.joint.outputs:
             if info.kind == "value":
@@ -75,19 +83,18 @@ class CompiledGraph:
             elif info.kind == "input":
                 values.append(inputs[info.index])
             elif info.kind == "view":
-                values.append(self._view(inputs, info))
+                values.append(self._view(inputs, inputs[info.index], info))
+            elif info.kind == "alias":
+                values.append(self._view(inputs, results[info.index], info))
             elif info.kind == "constant":
                 values.append(self.sizes(inputs, info.value))
-            else:
-                inputs[info.index].copy_(results[info.value])
         return tuple(values)
 
-    def _view(self, inputs: Sequence[Any], info: OutputInfo) -> Tensor:
-        spec = info.spec
-        assert spec is not None
-        sizes = [self.sizes(inputs, s) for s in spec.shape]
-        strides = [self.sizes(inputs, s) for s in spec.strides]
-        return inputs[info.index].as_strided(sizes, strides, self.sizes(inputs, info.offset))
+    def _view(self, inputs: Sequence[Any], base: Tensor, info: OutputInfo) -> Tensor:
+        """Take the steps that led from ``base`` to a result."""
+        if not info.steps or (base.requires_grad and not info.tracked):
+            base = base.detach()
+        return replay(base, self.sizes.everywhere(inputs, info.steps)) if info.steps else base
 
     # -- derivatives -----------------------------------------------------------------------------
 
@@ -106,20 +113,24 @@ class CompiledGraph:
         return self._second(*arguments)
 
 
-class _Apply(autograd.Function):
+class CompiledFunction(autograd.Function):
     """The tape entry of one call of a compiled graph."""
 
     @staticmethod
     def forward(ctx: Any, compiled: CompiledGraph, *inputs: Any) -> tuple[Any, ...]:
         """Run the forward half; keep what the backward needs."""
         assert compiled.halves is not None
+        before = list(inputs)
+        for k in compiled.differentiated & compiled.joint.overwritten:
+            before[k] = _snapshot(inputs[k])
         results = compiled.forward(*inputs)
         count = compiled.joint.forward_count
         saved = [(inputs if place == "input" else results)[k] for place, k in compiled.halves.places]
         ctx.compiled = compiled
         ctx.numbers = {k: v for k, v in enumerate(saved) if not isinstance(v, Tensor)}
         ctx.saved_count = len(saved)
-        ctx.inputs = inputs
+        ctx.inputs = before
+        ctx.versions = [v._version if isinstance(v, Tensor) else None for v in before]
         ctx.save_for_backward(*(v for v in saved if isinstance(v, Tensor)))
         ctx.set_materialize_grads(False)
         results = tuple(results[:count])
@@ -135,10 +146,19 @@ class _Apply(autograd.Function):
         tensors = iter(ctx.saved_tensors)
         saved = [ctx.numbers[k] if k in ctx.numbers else next(tensors) for k in range(ctx.saved_count)]
         if lamina_tensor.is_grad_enabled():
+            for k in compiled.differentiated & set(range(len(ctx.inputs))):
+                if ctx.versions[k] is not None:
+                    check_version(ctx.name(), ctx.inputs[k], ctx.versions[k], ctx.inputs[k]._sizes)
             gradients = compiled.differentiable_gradients(ctx.inputs, tangents)
         else:
             gradients = compiled.gradients(ctx.inputs, saved, tangents)
         return (None, *(None if i.gradient is None else gradients[i.gradient] for i in compiled.joint.inputs))
+
+
+def _snapshot(tensor: Any) -> Any:
+    """An input that the call overwrites, as it was before, with its history: the gradients' own derivative needs it."""
+    with lamina_tensor.enable_grad():
+        return tensor.clone()
 
 
 def _tangents(compiled: CompiledGraph, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:

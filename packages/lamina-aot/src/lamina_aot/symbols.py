@@ -25,6 +25,14 @@ class SizeReader:
             return size
         return expr.evaluate({symbol: self.value(inputs, symbol) for symbol in expr.free_symbols})
 
+    def everywhere(self, inputs: Sequence[Any], value: Any) -> Any:
+        """Nested arguments with integers for the symbolic sizes in them."""
+        if isinstance(value, tuple | list):
+            return type(value)(self.everywhere(inputs, item) for item in value)
+        if isinstance(value, dict):
+            return {name: self.everywhere(inputs, item) for name, item in value.items()}
+        return self(inputs, value)
+
     def value(self, inputs: Sequence[Any], symbol: Any) -> int:
         """The value of one symbol."""
         index, dim = self.places[symbol]

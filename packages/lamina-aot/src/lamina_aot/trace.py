@@ -15,6 +15,7 @@ from lamina_fx import Graph, Node, TensorSpec
 from lamina_tensor import Tensor, autograd
 
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
+from .outputs import describe_outputs
 from .replay import Replay, touches_gradients
 
 __all__ = ["trace_joint"]
@@ -65,13 +66,13 @@ class _Trace:
             returned = Replay(self.captured, self.graph, self.tracer).run(*self.values[: len(self.examples)])
             self.graph.regions = ()
             self.tracer.meta = {}
-            outputs = [self._output(value) for value in returned]
+            outputs = describe_outputs(self.tracer, returned, self.values, self._result)
             updates = self._grad_updates()
             rebased = [k for k in range(len(self.values)) if self._written(k) and self._has_history(k)]
             outputs += [OutputInfo("rebase", k, value=self.values[k], requires_grad=True) for k in rebased]
             tangents, outputs, gradients, backward_nodes = self._differentiate(outputs)
+            self._protect_written(backward_nodes)
             written = [self._written(k) and k not in rebased for k in range(len(self.values))]
-            self._protect_written(written, backward_nodes)
             self._write_back(written)
         found = [g for g in gradients.values() if g is not None]
         self.graph.output((*self.results, *found))
@@ -143,20 +144,6 @@ class _Trace:
             self.results.append(node)
         return self.result_index[node]
 
-    def _output(self, value: Any) -> OutputInfo:
-        if not isinstance(value, Tensor):
-            return OutputInfo("constant", value=value)
-        for index, given in enumerate(self.values):
-            if given is value:
-                return OutputInfo("input", index)
-        for index, given in enumerate(self.values):
-            if isinstance(given, Tensor) and given.storage is value.storage:
-                return OutputInfo("view", index, spec=value.spec, offset=value.storage_offset())
-        index = self._result(self.tracer.value(value))
-        # A backward inside the program has used up the history: what comes out is a plain value.
-        alive = value.requires_grad and (value.grad_fn is None or not value.grad_fn.released)
-        return OutputInfo("value", index, value=value, requires_grad=alive)
-
     def _grad_updates(self) -> list[GradUpdate]:
         updates = []
         for k, first in enumerate(self.first_grads):
@@ -184,11 +171,11 @@ class _Trace:
                 if final is not node:
                     self.graph.call_function("copy_to", (node, final), effect="write")
 
-    def _protect_written(self, written: list[bool], backward_nodes: set[Node]) -> None:
+    def _protect_written(self, backward_nodes: set[Node]) -> None:
         """The backward runs after the input has been overwritten: let it use a copy taken before."""
-        for node, is_written in zip(self.nodes, written, strict=True):
+        for k, node in enumerate(self.nodes):
             users = [user for user in node.users if user in backward_nodes]
-            if not is_written or not users:
+            if not users or not self._written(k):
                 continue
             with self.graph.inserting_after(node):
                 copy = self.graph.call_function("clone", (node,), spec=node.spec)
@@ -206,7 +193,7 @@ class _Trace:
         for info in outputs:
             if info.kind == "rebase":
                 info = replace(info, value=self._result(self.tracer.value(info.value)))
-            elif info.kind == "value":
+            elif info.kind in ("value", "root"):
                 info = replace(info, value=None)
             done.append(info)
         if not roots or not leaves:

@@ -201,6 +201,13 @@ class NumpyFrontend:
             return 0, 0
         return np.lib.array_utils.byte_bounds(value) if hasattr(np.lib, "array_utils") else np.byte_bounds(value)
 
+    def shares_memory(self, first: Any, second: Any) -> bool:
+        """Whether two arrays have an element in common."""
+        try:
+            return np.shares_memory(first, second, max_work=10_000)
+        except np.exceptions.TooHardError:
+            return True
+
     def function_rule(self, function: object) -> tuple[str, str] | None:
         """Nothing special."""
         return None

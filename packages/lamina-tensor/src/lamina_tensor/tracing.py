@@ -88,6 +88,19 @@ class Tracer:
         tensor._cache = (storage.generation, node)
         return node
 
+    def value_in_memory(self, tensor: Any) -> Node:
+        """Like ``value``, with the elements in memory as the tensor's strides say where it is dense."""
+        node = self.value(tensor)
+        spec = tensor.spec
+        if node.spec.strides == spec.strides or not _is_dense(spec):  # type: ignore[union-attr]
+            return node
+        return self._laid_out(node, spec)
+
+    def root(self, tensor: Any) -> Any:
+        """A tensor of its own with the present value of the whole memory that ``tensor`` is a view of."""
+        storage = tensor.storage
+        return self._fresh(self._laid_out(storage.node, storage.spec), storage.spec)
+
     def mutated(self, tensor: Any) -> bool:
         """Was the memory of this tensor written since it was made."""
         return type(tensor.storage) is TracedStorage and tensor.storage.generation > 0
@@ -247,6 +260,16 @@ class Tracer:
                 view._cache = (view.storage.generation, item)
         else:
             views._cache = (views.storage.generation, node)
+
+
+def _is_dense(spec: TensorSpec) -> bool:
+    """Are the elements without gaps or overlaps, in some order of the dimensions."""
+    expected: Any = 1
+    for dim in sorted(range(spec.ndim), key=lambda d: (spec.strides[d], spec.shape[d])):
+        if spec.shape[dim] != 1 and spec.strides[dim] != expected:
+            return False
+        expected = expected * spec.shape[dim]
+    return True
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+import numpy as np
+
 from lamina_fx import Graph, Interpreter
 from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
@@ -59,7 +61,15 @@ class ReferenceArtifact:
                 for placeholder, value in zip(self.graph.placeholders, inputs, strict=True):
                     if placeholder is node.args[0]:
                         bump(value)
-        return tuple(from_numpy(r.copy()) if hasattr(r, "dtype") else r for r in results)
+        return tuple(_tensor(r) if hasattr(r, "dtype") else r for r in results)
+
+
+def _tensor(array: Any) -> Tensor:
+    """A tensor over a copy, with the strides that the array has: expanded dimensions stay so."""
+    array = np.asarray(array)
+    expanded = tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)
+    dense = np.array(array[expanded], order="K")
+    return from_numpy(dense).expand(array.shape) if dense.shape != array.shape else from_numpy(dense)
 
 
 @cache

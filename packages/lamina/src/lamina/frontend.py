@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
 import lamina_prims
 import lamina_tensor
 from lamina_aot.replay import resolve
@@ -196,6 +198,17 @@ class LaminaFrontend:
                 return start, start
             extent += (size - 1) * stride
         return start, start + extent * value.dtype.itemsize
+
+    def shares_memory(self, first: Any, second: Any) -> bool:
+        """Whether two tensors have an element in common."""
+        try:
+            return np.shares_memory(first.detach().numpy(), second.detach().numpy(), max_work=10_000)
+        except np.exceptions.TooHardError:
+            return True
+
+    def memory_key(self, fake: Any) -> int:
+        """Equal for fakes over the same memory."""
+        return id(fake.storage)
 
     # -- gradients -------------------------------------------------------------------------------------
 

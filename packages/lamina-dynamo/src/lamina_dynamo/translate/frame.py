@@ -115,6 +115,23 @@ class Frame:
         """The line of the instruction that runs."""
         return self.instructions[self.started_at].line
 
+    def steps_to_break(self) -> list[int]:
+        """Steps where the graph can end because of what runs here, best first: in this frame, if it can be resumed,
+        then in its callers.
+        """
+        chain: list[Frame] = []
+        at: Frame | None = self
+        while at is not None:
+            chain.append(at)
+            at = at.parent
+        chain.reverse()
+        usable = [chain[0]]
+        for inner in chain[1:]:
+            if not inner.is_direct:
+                break
+            usable.append(inner)
+        return [f.step_at for f in reversed(usable)]
+
     # -- running ---------------------------------------------------------------------------------------
 
     def run(self) -> str:

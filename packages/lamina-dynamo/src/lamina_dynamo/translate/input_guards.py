@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from lamina_fx import ScalarSpec
 from lamina_fx.symbolic import SymInt, to_python
 
 from .. import guard as g
+from .translator import BreakBefore
 
 __all__ = ["add_alias_guards", "add_shape_guards", "add_symbol_inputs"]
 
@@ -59,7 +61,10 @@ def add_shape_guards(tx: Any) -> None:
 
 
 def add_alias_guards(tx: Any) -> None:
-    """Two inputs that were two objects stay two; where the region writes, their memory stays apart as it was."""
+    """Two inputs that were two objects stay two; where the region writes, their memory stays apart as it was.
+
+    A region may not write elements that two inputs share: the graph ends before the first such write.
+    """
     sources = [t.source for _, t in tx.arrays]
     if len(sources) < 2:
         return
@@ -73,15 +78,40 @@ def _guard_overlap(tx: Any) -> None:
     bounds = getattr(tx.frontend, "memory_bounds", None)
     if bounds is None:
         return
-    spans = [(*bounds(value), tensor.source) for value, tensor in tx.arrays]
-    overlapping = [(a, b) for i, a in enumerate(spans) for b in spans[i + 1 :] if a[0] < b[1] and b[0] < a[1]]
+    spans = [(*bounds(value), value, tensor) for value, tensor in tx.arrays]
+    overlapping = list(_overlapping(spans))
+    for first, second in overlapping:
+        _refuse_write(tx, first, second)
     if not overlapping:
-        tx.guard(g.no_overlap([source for _, _, source in spans]))
+        tx.guard(g.no_overlap([tensor.source for *_, tensor in spans]))
         return
     for first, second in overlapping:
-        tx.guard(g.overlap_is(first[2], second[2], second[0] - first[0]))
-    touched = {id(s) for pair in overlapping for s in pair}
+        tx.guard(g.overlap_is(first[3].source, second[3].source, second[0] - first[0]))
+    together = {frozenset((id(a[3]), id(b[3]))) for a, b in overlapping}
     for i, a in enumerate(spans):
         for b in spans[i + 1 :]:
-            if not (id(a) in touched and id(b) in touched and (a, b) in overlapping):
-                tx.guard(g.no_overlap([a[2], b[2]]))
+            if frozenset((id(a[3]), id(b[3]))) not in together:
+                tx.guard(g.no_overlap([a[3].source, b[3].source]))
+
+
+def _overlapping(spans: list[tuple[Any, ...]]) -> Iterator[tuple[Any, Any]]:
+    """Pairs whose ranges of memory have a byte in common."""
+    open_: list[tuple[Any, ...]] = []
+    for span in sorted(spans, key=lambda s: s[:2]):
+        open_ = [other for other in open_ if other[1] > span[0]]
+        if span[0] < span[1]:
+            for other in open_:
+                yield other, span
+            open_.append(span)
+
+
+def _refuse_write(tx: Any, first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    """End the graph before the first write to elements that both inputs show."""
+    if not tx.frontend.shares_memory(first[2], second[2]):
+        return
+    key_of = getattr(tx.frontend, "memory_key", None)
+    keys = None if key_of is None else {key_of(first[3].fake), key_of(second[3].fake)}
+    for key, steps in tx.writes:
+        if keys is None or key in keys:
+            reason = f"a write to memory that {first[3].source} and {second[3].source} share"
+            raise BreakBefore(steps, reason)

@@ -75,6 +75,8 @@ class OperatorCalls:
             raise
         except Exception as error:  # noqa: BLE001  (the error that the call has in eager belongs to the traced program)
             raise self.observed(error) from None
+        if effect == "write":
+            self.note_write(fakes[0])
         spec = self.spec_of(result)
         node = self.output.call(id, nodes, named_nodes, spec, effect, self.regions(), self.user_line())
         return self.from_result(result, node)
@@ -99,10 +101,10 @@ class OperatorCalls:
         nodes = self.nodes_of(args)
         named = self.nodes_of(kwargs)
         result = run()
-        frontend = self.frontend
-        node = self.output.call(
-            id, nodes, named, self.spec_of(result), frontend.effect(id), self.regions(), self.user_line()
-        )
+        effect = self.frontend.effect(id)
+        if effect == "write":
+            self.note_write(args[0])
+        node = self.output.call(id, nodes, named, self.spec_of(result), effect, self.regions(), self.user_line())
         self.from_result(result, node)
         return result
 

@@ -76,9 +76,9 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
         except Unsupported as error:
             frame: Any = stopped or error.frame or tx.root
             tx.frame = error.frame or frame
-            _record(breaks, _candidates(frame), _reason(tx, error.reason, error.hint), config, error)
+            _record(breaks, frame.steps_to_break(), _reason(tx, error.reason, error.hint), config, error)
         except BreakBefore as error:
-            _record(breaks, [error.step], _reason(tx, error.reason, ""), config, None)
+            _record(breaks, error.steps, _reason(tx, error.reason, ""), config, None)
         return None
     except DynamoError:
         raise
@@ -94,26 +94,8 @@ def _reason(tx: Translator, reason: str, hint: str) -> BreakReason:
     return BreakReason(reason, hint, file, line, function)
 
 
-def _candidates(frame: Frame) -> list[int]:
-    """Steps where the graph can end because of something in ``frame``, best first: in the innermost frame that can
-    be resumed, then in its callers.
-    """
-    chain: list[Frame] = []
-    at: Frame | None = frame
-    while at is not None:
-        chain.append(at)
-        at = at.parent
-    chain.reverse()
-    usable = [chain[0]]
-    for inner in chain[1:]:
-        if not inner.is_direct:
-            break
-        usable.append(inner)
-    return [f.step_at for f in reversed(usable)]
-
-
 def _record(
-    breaks: dict[int, BreakReason], steps: list[int], reason: BreakReason, config: Config, error: Unsupported | None
+    breaks: dict[int, BreakReason], steps: Sequence[int], reason: BreakReason, config: Config, error: Unsupported | None
 ) -> None:
     if config.fullgraph:
         raise Unsupported(str(reason)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins as python_builtins
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -31,9 +32,9 @@ __all__ = ["BreakBefore", "RootFunction", "Translator"]
 class BreakBefore(Exception):
     """The graph must end before an earlier step: what that step made cannot be rebuilt."""
 
-    def __init__(self, step: int, reason: str) -> None:
+    def __init__(self, steps: Sequence[int], reason: str) -> None:
         super().__init__(reason)
-        self.step = step
+        self.steps = steps
         self.reason = reason
 
 
@@ -89,6 +90,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.class_guards: set[tuple[type, str]] = set()
         self.super_guards: set[tuple[type, str]] = set()
         self.arrays: list[tuple[Any, TensorVariable]] = []
+        self.writes: list[tuple[Any, list[int]]] = []
         self.with_gradient: set[TensorVariable] = set()
         self.host_inputs: dict[int, Any] = {}
         self.global_cache: dict[tuple[int, str], VariableTracker] = {}
@@ -176,6 +178,11 @@ class Translator(Wrapping, Operations, Natives, Calls):
         step = frame.step_at if frame.parent is None or frame.is_direct else self.root.step_at
         self.deferred.append(Deferred(function, args, kwargs, frame.line, step))
 
+    def note_write(self, target: Any) -> None:
+        """Remember where a fake was written: which memory, and the steps before which the graph may end."""
+        key_of = getattr(self.frontend, "memory_key", None)
+        self.writes.append((None if key_of is None else key_of(target), self.frame.steps_to_break()))
+
     def writing(self) -> None:
         """Say that arrays are about to change: what is still to be printed of them must be printed before."""
         for call in self.deferred:
@@ -208,7 +215,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
 
     def break_before(self, step: int, reason: str) -> None:
         """End the graph before an earlier step, in another attempt."""
-        raise BreakBefore(step, reason)
+        raise BreakBefore([step], reason)
 
     def annotations_dict(self, value: VariableTracker) -> VariableTracker:
         """The annotations of a function made in the region."""
