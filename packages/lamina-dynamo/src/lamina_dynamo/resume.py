@@ -31,7 +31,7 @@ from . import _core
 from .emit import Emitter
 from .emit.body import Body, Site
 from .emit.dialect import dialect
-from .resume_points import ResumePoint, at_site, is_resume_code, locate, origin_of, protected, resume_code
+from .resume_points import ResumePoint, at_site, entry_point, is_resume_code, locate, origin_of, protected, resume_code
 
 __all__ = [
     "ResumePoint",
@@ -56,7 +56,14 @@ def run_natively(emitter: Emitter, offset: int, stack: Sequence[bool], bound: Co
     """
     if emitter.depth != len(stack):
         raise ValueError(f"the stack has {emitter.depth} entries, {len(stack)} were announced")
-    root, site_offset, pending = locate(emitter.code, offset)
+    entry = entry_point(emitter.code, offset)
+    if entry is not None:  # a parameter that can not be traced: take the others too, then go on as at the point itself
+        for k in range(len(stack), len(entry.stack)):
+            emitter.load_local(f".s{k}") if entry.stack[k] else emitter.push_null()
+        root, site_offset, pending = origin_of(emitter.code), entry.offset, None
+        stack = entry.stack
+    else:
+        root, site_offset, pending = locate(emitter.code, offset)
     if pending is not None:
         continue_with_call(emitter, offset, stack[: len(stack) - pending - 2], bound, pending)
         return

@@ -14,7 +14,7 @@ from .emit.assemble import assemble
 from .emit.body import Body, Site
 from .emit.dialect import dialect
 
-__all__ = ["ResumePoint", "at_site", "is_resume_code", "locate", "origin_of", "protected", "resume_code"]
+__all__ = ["ResumePoint", "at_site", "entry_point", "is_resume_code", "locate", "origin_of", "protected", "resume_code"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,14 @@ def resume_code(code: CodeType, point: ResumePoint) -> CodeType:
     if made is None:
         made = table[point] = _make(root, point)
     return made
+
+
+def entry_point(code: CodeType, offset: int) -> ResumePoint | None:
+    """The point at which a resume function goes on, when `offset` lies in its entry sequence; None elsewhere."""
+    origin = _ORIGINS.get(id(code))
+    if origin is None or origin.root() is None or origin.point.pending is not None or offset in origin.offsets:
+        return None
+    return origin.point
 
 
 def locate(code: CodeType, offset: int) -> tuple[CodeType, int, int | None]:

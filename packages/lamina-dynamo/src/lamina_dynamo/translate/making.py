@@ -17,6 +17,12 @@ def expression_function(text: str, names: tuple[str, ...]) -> Any:
     return eval(code, {"min": min, "max": max, "__builtins__": {}})
 
 
+def can_make(cls: type) -> bool:
+    """Whether `new_instance` works: not for iterators and other objects that only C code makes."""
+    native = next((base for base in cls.__mro__ if not base.__flags__ & (1 << 9)), object)
+    return native is object or native.__new__ is not object.__new__
+
+
 def new_instance(cls: type, args: tuple[Any, ...]) -> Any:
     """An instance as the built-in base makes it, without ``__init__``."""
     for base in cls.__mro__:
