@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import lamina_tensor
-from lamina_fx import Graph, Node, TensorSpec
+from lamina_fx import Graph, Node, ScalarSpec, TensorSpec
 from lamina_tensor import Tensor, autograd
 
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
@@ -63,13 +63,15 @@ class _Trace:
         """Do everything."""
         with lamina_tensor.trace(self.graph) as self.tracer:
             self._make_inputs()
-            returned = Replay(self.captured, self.graph, self.tracer).run(*self.values[: len(self.examples)])
+            replay = Replay(self.captured, self.graph, self.tracer)
+            returned = replay.run(*self.values[: len(self.examples)])
             self.graph.regions = ()
             self.tracer.meta = {}
             outputs = describe_outputs(self.tracer, returned, self.values, self._result)
             updates = self._grad_updates()
             rebased = [k for k in range(len(self.values)) if self._written(k) and self._has_history(k)]
             outputs += [OutputInfo("rebase", k, value=self.values[k], requires_grad=True) for k in rebased]
+            outputs = [replace(o, node=replay.node_of(o.value)) if o.requires_grad else o for o in outputs]
             tangents, outputs, gradients, backward_nodes = self._differentiate(outputs)
             self._protect_written(backward_nodes)
             written = [self._written(k) and k not in rebased for k in range(len(self.values))]
@@ -95,9 +97,12 @@ class _Trace:
                 spec = placeholder.spec if isinstance(placeholder.spec, TensorSpec) else example.spec
                 self._make_input(placeholder.target, spec, example.requires_grad, example.is_leaf)
             else:
-                self.nodes.append(self.graph.placeholder(placeholder.target, spec=placeholder.spec))
-                self.leaves.append(example)
-                self.values.append(example)
+                spec = placeholder.spec
+                symbolic = isinstance(spec, ScalarSpec) and hasattr(spec.value, "expr")
+                value = spec.value if symbolic else example  # the example's number is this call's only
+                self.nodes.append(self.graph.placeholder(placeholder.target, spec=spec))
+                self.leaves.append(value)
+                self.values.append(value)
         if touches_gradients(self.captured):
             self._make_grads()
         leaf = [isinstance(v, Tensor) and v.is_leaf for v in self.values]
