@@ -55,6 +55,11 @@ class Artifact:
     def __repr__(self) -> str:
         return f"<Artifact {self.name}: {len(self.kernels)} kernels, {len(self.description.inputs)} inputs>"
 
+    @property
+    def path(self) -> Path:
+        """The library's file."""
+        return self._path
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the artifact as one file. It runs on machines with the same processor features and C library."""
         target = Path(path)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..ir.program import Buffer, Convolution, Gemm, KernelCall, Launch, Program
 
-__all__ = ["Traffic", "explain", "traffic"]
+__all__ = ["Traffic", "explain", "traffic", "traffic_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,12 @@ class Traffic:
 
 def traffic(program: Program) -> tuple[Traffic, ...]:
     """One entry per kernel call, in the order of the steps."""
-    return tuple([_of_call(program, call) for step in program.steps for call in _calls(step)])
+    return tuple([entry for step in program.steps for entry in traffic_of(program, step)])
+
+
+def traffic_of(program: Program, step: Any) -> tuple[Traffic, ...]:
+    """One entry per kernel call of one step."""
+    return tuple([_of_call(program, call) for call in _calls(step)])
 
 
 def _calls(step: Any) -> tuple[KernelCall, ...]:

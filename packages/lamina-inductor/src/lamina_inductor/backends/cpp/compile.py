@@ -62,8 +62,12 @@ def find_compiled(key: str, *, store: ArtifactStore | None = None) -> Artifact |
         return None
 
 
-def compile_program(program: Program, *, key: str = "", store: ArtifactStore | None = None) -> Artifact:
+def compile_program(
+    program: Program, *, key: str = "", store: ArtifactStore | None = None, timed: bool = False
+) -> Artifact:
     """Compile ``program``, or open what was compiled from equal code before.
+
+    ``timed``: calls add up the time of each step; ``lamina_inductor.inspect.time_steps`` reads it.
 
     Raises:
         NoCompiler: no compiler on this machine; the message says what to install.
@@ -73,7 +77,7 @@ def compile_program(program: Program, *, key: str = "", store: ArtifactStore | N
     toolchain, store = _toolchain(), store or default_store()
     program = prepare_program(program)
     workers = max(1, len(os.sched_getaffinity(0)))
-    printed = print_program(program, libmvec=toolchain.has_libmvec, max_units=workers)
+    printed = print_program(program, libmvec=toolchain.has_libmvec, max_units=workers, timed=timed)
     description = describe(
         program, _kernel_infos(program, printed), "\n".join(printed.units), layout_numbers(program), _is_large(program)
     )

@@ -42,8 +42,10 @@ class PrintedProgram:
     shared: dict[str, str]
 
 
-def print_program(program: Program, *, libmvec: bool, max_units: int = 1) -> PrintedProgram:
+def print_program(program: Program, *, libmvec: bool, max_units: int = 1, timed: bool = False) -> PrintedProgram:
     """Print ``program`` as at most ``max_units`` kernel units (one: everything together).
+
+    ``timed``: the library also exports ``lamina_times``, nanoseconds per step summed over the calls.
 
     Raises:
         NotImplementedError: an operator the backend has no code for.
@@ -51,7 +53,7 @@ def print_program(program: Program, *, libmvec: bool, max_units: int = 1) -> Pri
     kernels, shared = _distinct(program.kernels)
     names = [k for k in kernels if shared[k] == k]
     count = max(1, min(max_units, len(names) // _KERNELS_PER_UNIT))
-    host = _HostPrinter(program, shared).text()
+    host = _HostPrinter(program, shared, timed).text()
     if count == 1:
         body = "\n".join([kernels[k] for k in names]) + "\n" + host
         return PrintedProgram((preamble(body, libmvec=libmvec) + body,), kernels, shared)
@@ -99,26 +101,39 @@ def _balance(names: Sequence[str], texts: dict[str, str], count: int) -> list[li
     return [sorted(g, key=names.index) for g in groups]
 
 
+_CLOCK = """struct lm_time { long seconds, nanoseconds; };
+extern "C" int clock_gettime(int, lm_time *);
+static i64 lm_now() { lm_time t; clock_gettime(1, &t); return (i64)t.seconds * 1000000000 + t.nanoseconds; }
+extern "C" __attribute__((visibility("default"))) i64 lamina_times[COUNT];
+i64 lamina_times[COUNT];
+"""
+
+
 class _HostPrinter:
-    def __init__(self, program: Program, shared: dict[str, str]) -> None:
+    def __init__(self, program: Program, shared: dict[str, str], timed: bool = False) -> None:
         self.program = program
         self.shared = shared
-        self.lines: list[str] = []
+        self.timed = timed
         self.host_calls = 0
 
     def text(self) -> str:
         steps: list[str] = []
-        for step in self.program.steps:
+        for index, step in enumerate(self.program.steps):
             steps += self.step(step)
+            if self.timed:
+                steps.append(f"    now = lm_now(); lamina_times[{index}] += now - before; before = now;")
         body = "\n".join(steps)
         head = ["    i64 error = 0;"]
+        if self.timed:
+            head.append("    i64 now, before = lm_now();")
         head += [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
         used = set(re.findall(r"\w+", body))
         head += [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]
         inner = "\n".join([*head, body, "    return (int)error;"])
         signature = "int lamina_run(const lm_host *h, void *const *io, const i64 *sizes, char *ws)"
         run = f'extern "C" __attribute__((visibility("default"))) {signature} {{\n{inner}\n}}\n'
-        return run + (self.layout() if self.program.sizes else "")
+        clock = _CLOCK.replace("COUNT", str(max(1, len(self.program.steps)))) if self.timed else ""
+        return clock + run + (self.layout() if self.program.sizes else "")
 
     def pointer(self, buffer: Buffer) -> str:
         kind = memory_type(buffer.dtype)
