@@ -7,6 +7,7 @@ import functools
 import gc
 import inspect
 import pickle
+import re
 import sys
 import threading
 import warnings
@@ -412,3 +413,12 @@ def test_trace_function_sees_the_function():
     finally:
         sys.settrace(before)
     assert "plain" in names
+
+
+def test_methods_of_c_objects_are_not_frozen():
+    """A match object differs on every call of the function that re.sub calls."""
+
+    def f(text):
+        return re.sub(r"\$(?P<n>[a-z]+)", lambda match: match.group("n").upper(), text)
+
+    assert compiled(f)("$who likes $what") == "WHO likes WHAT"

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from ..errors import Unsupported
+from ..guard import id_is
 from ..source import TypeAttr
 from ..variables import (
     FALSE,
@@ -225,7 +226,10 @@ class Natives:
         self, raw: Any, name: str, owner: Any, args: list[Any], kwargs: dict[str, Any]
     ) -> VariableTracker:
         """A method of an object whose class is written in C: folded for immutable types only."""
-        if owner.real is not None and type(owner.real).__module__ in _PURE_MODULES:
+        kept = owner.source is None or type(owner.real).__weakrefoffset__  # must be the same next time
+        if owner.real is not None and type(owner.real).__module__ in _PURE_MODULES and kept:
+            if owner.source is not None:
+                self.guard(id_is(owner.source, owner.real))
             return self.call_native(getattr(owner.real, name), args, kwargs)
         raise Unsupported(
             f"method {name!r} of {owner.cls.__module__}.{owner.cls.__qualname__}, which C code implements"
