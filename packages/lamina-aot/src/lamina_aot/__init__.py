@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .compile import compile_captured, gradient_graph
+from .compile import compile_captured
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
 from .partition import Partition, partition
 from .runtime import CompiledGraph, CompileGraph, Executable
+from .second import gradient_graph
 from .trace import trace_joint
 
 __version__ = "0.1.0.dev0"

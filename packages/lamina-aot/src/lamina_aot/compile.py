@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lamina_fx import Graph, Node
+from lamina_fx import Graph
 
 from .checkpoint import recompute_checkpoints
 from .joint import JointGraph
-from .partition import ancestors, extract, partition
+from .partition import partition
 from .runtime import CompiledGraph, CompileGraph, Executable
+from .second import gradient_graph
 from .symbols import size_reader
 from .trace import trace_joint
 
-__all__ = ["compile_captured", "gradient_graph"]
+__all__ = ["compile_captured"]
 
 Observer = Callable[[str, Graph], None]
 
@@ -54,7 +55,7 @@ def compile_captured(
         return compile_graph(halves.backward, f"{name}_backward")
 
     def compile_second(arguments: Sequence[Any]) -> Executable:
-        graph = gradient_graph(joint)
+        graph = gradient_graph(captured, joint)
         return compile_captured(graph, arguments, compile_graph, memory_budget=memory_budget, name=f"{name}_grad")
 
     return CompiledGraph(
@@ -65,10 +66,3 @@ def compile_captured(
         compile_second,
         size_reader(joint.graph),
     )
-
-
-def gradient_graph(joint: JointGraph) -> Graph:
-    """The gradients as a graph of the inputs and the tangents, to be differentiated again."""
-    gradients = [r for r in joint.results[joint.forward_count :] if isinstance(r, Node)]
-    inputs = [*joint.graph.placeholders[: len(joint.inputs)], *joint.tangents]
-    return extract(joint, inputs, ancestors(gradients), joint.results[joint.forward_count :])

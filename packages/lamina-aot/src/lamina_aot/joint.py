@@ -51,6 +51,8 @@ class OutputInfo:
     tracked: bool = False
     requires_grad: bool = False
     tangent: int | None = None
+    node: Node | None = None
+    """The node of the captured graph whose value is differentiated, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,21 @@ class Replay(Interpreter):
         super().__init__(captured, resolve)
         self.traced = graph
         self.tracer = tracer
+        self._nodes: dict[int, tuple[Node, Any]] = {}
+
+    def node_of(self, value: Any) -> Node | None:
+        """The first node whose value is this very tensor."""
+        found = self._nodes.get(id(value))
+        return None if found is None else found[0]
 
     def run_node(self, node: Node) -> Any:
-        """Run one node with its regions in force."""
+        """Run one node with its regions in force, and remember which tensor it made."""
+        value = self._run_in_regions(node)
+        if isinstance(value, lamina_tensor.Tensor):
+            self._nodes.setdefault(id(value), (node, value))
+        return value
+
+    def _run_in_regions(self, node: Node) -> Any:
         source = node.meta.get("source")
         self.tracer.meta = {} if source is None else {"source": source}
         if not node.regions:

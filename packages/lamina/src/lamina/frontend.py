@@ -112,7 +112,7 @@ class LaminaFrontend:
     guards_strides = True
 
     def __init__(self) -> None:
-        self._python: dict[Any, str] = {getattr(python_operators, n): n for n in _FUNCTIONAL}
+        self._python: dict[Any, str] = {getattr(python_operators, n): n.rstrip("_") for n in _FUNCTIONAL}
         self._python[abs] = "abs"
         self._python[autograd.grad] = "autograd.grad"
         self._python[python_operators.setitem] = "setitem"

@@ -91,6 +91,12 @@ def _facets(
     }
 
 
+def _narrow(op: Any, input: Any, dim: Dims, keepdim: bool, dtype: DType) -> Any:
+    """A sum or product in a type smaller than the strict call's: equal modulo its range."""
+    wide = op(ops.convert_element_type(input, dtype), dim, keepdim, dtype=_summed(dtype))
+    return ops.convert_element_type(wide, dtype)
+
+
 def _strict(op: Any, input: Any, dim: Dims, keepdim: bool, dtype: DType) -> Any:
     """The strict call: sorted dims, input converted to ``dtype``, no keepdim; NotImplemented when it is strict."""
     ndim = len(input.shape)
@@ -124,7 +130,10 @@ def _(ct, input_spec, dim):
 
 @sum_.normalize
 def _(input, dim=None, keepdim=False, *, dtype=None):
-    result = _strict(ops.sum, input, dim, keepdim, dtype or _summed(element_type(input)))
+    target = dtype or _summed(element_type(input))
+    if _summed(target) is not target:
+        return _narrow(ops.sum, input, dim, keepdim, target)
+    result = _strict(ops.sum, input, dim, keepdim, target)
     return ops.sum(input, dim) if result is NotImplemented and dtype is not None else result
 
 
@@ -148,7 +157,10 @@ def _(ct, input, dim):
 
 @prod.normalize
 def _(input, dim=None, keepdim=False, *, dtype=None):
-    result = _strict(ops.prod, input, dim, keepdim, dtype or _summed(element_type(input)))
+    target = dtype or _summed(element_type(input))
+    if _summed(target) is not target:
+        return _narrow(ops.prod, input, dim, keepdim, target)
+    result = _strict(ops.prod, input, dim, keepdim, target)
     return ops.prod(input, dim) if result is NotImplemented and dtype is not None else result
 
 

@@ -135,7 +135,7 @@ class _PhasePrinter:
         simd = loop.kind == "simd"
         for accumulator in loop.accumulators:
             self.declare(accumulator)
-        if simd and not any(a.kind in ("argmax", "argmin") for a in loop.accumulators):
+        if simd and not any(a.kind in ("argmax", "argmin") or a.dtype.kind == "complex" for a in loop.accumulators):
             self.simd_pragma(loop)
         elif loop.kind == "unroll":
             self.write("#pragma GCC unroll 64")

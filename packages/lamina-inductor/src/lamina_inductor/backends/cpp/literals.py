@@ -71,4 +71,6 @@ def _integer(value: int, dtype: DType) -> str:
         value -= 1 << bits
     if dtype.is_signed and bits >= 32 and value == -(1 << (bits - 1)):
         return f"(-{-value - 1}{suffix} - 1)"
+    if bits < 32:  # C++ has no suffix for these, and an int operand would not fit the templates of the preamble
+        return f"({_MEMORY[dtype.name]}){value}"
     return f"{value}{suffix}"

@@ -96,7 +96,7 @@ template <typename T> LM_INLINE T lm_fmax(T a, T b) { return a > b || b != b ? a
 template <typename T> LM_INLINE T lm_fmin(T a, T b) { return a < b || b != b ? a : b; }
 
 ///@ sign
-template <typename T> LM_INLINE T lm_sign(T x) { return x != x ? x : (T)((x > (T)0) - (x < (T)0)); }
+template <typename T> LM_INLINE T lm_sign(T x) { return (T)((x > (T)0) - (x < (T)0)); }
 
 ///@ wrap
 // Signed overflow wraps, as in NumPy: the arithmetic is done on the unsigned type.

@@ -1,0 +1,58 @@
+"""The gradients of a captured program as a program of their own, to be differentiated again.
+
+It replays the captured nodes and then calls ``autograd.grad`` with a history: what the program hides from gradients
+(``detach``, ``no_grad``) stays hidden in higher derivatives. Inputs that the program writes are written in copies.
+"""
+
+from __future__ import annotations
+
+from lamina_fx import Graph, Node
+
+from .joint import JointGraph
+from .partition import ancestors, extract
+from .replay import touches_gradients
+
+__all__ = ["gradient_graph"]
+
+
+def gradient_graph(captured: Graph, joint: JointGraph) -> Graph:
+    """A graph of the inputs of ``captured`` and the tangents of ``joint`` that returns the gradients of ``joint``."""
+    program = None if touches_gradients(captured) else _gradient_program(captured, joint)
+    return program or _differentiated_joint(joint)
+
+
+def _gradient_program(captured: Graph, joint: JointGraph) -> Graph | None:
+    """None where a differentiated value is no node of the captured graph."""
+    outputs = [info for info in joint.outputs if info.tangent is not None]
+    if any(info.node is None for info in outputs):
+        return None
+    graph = Graph()
+    graph.attributes = dict(captured.attributes)
+    mapping: dict[Node, Node] = {n: graph.placeholder(n.target, spec=n.spec) for n in captured.placeholders}
+    inputs = list(mapping.values())
+    tangents = [graph.placeholder(n.name, spec=n.spec) for n in joint.tangents]
+    for k in sorted(joint.overwritten):
+        mapping[captured.placeholders[k]] = graph.call_function("clone", (inputs[k],), spec=inputs[k].spec)
+    for node in captured.nodes:
+        if node.op not in ("placeholder", "output"):
+            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    order = sorted((info.gradient, k) for k, info in enumerate(joint.inputs) if info.gradient is not None)
+    wanted = [inputs[k] for _, k in order]
+    roots = [mapping[info.node] for info in outputs if info.node is not None]
+    seeds = [tangents[info.tangent] for info in outputs if info.tangent is not None]
+    found = graph.call_function(
+        "autograd.grad",
+        (roots, wanted, seeds),
+        {"create_graph": True, "allow_unused": True},
+        spec=tuple(n.spec for n in wanted),
+        effect="grad",
+    )
+    graph.output(tuple(graph.call_function("getitem", (found, k), spec=n.spec) for k, n in enumerate(wanted)))
+    return graph
+
+
+def _differentiated_joint(joint: JointGraph) -> Graph:
+    """The part of the joint graph that computes the gradients."""
+    gradients = [r for r in joint.results[joint.forward_count :] if isinstance(r, Node)]
+    inputs = [*joint.graph.placeholders[: len(joint.inputs)], *joint.tangents]
+    return extract(joint, inputs, ancestors(gradients), joint.results[joint.forward_count :])
