@@ -122,3 +122,16 @@ def test_an_update_is_the_epilogue_of_the_gradient_and_waits_for_readers() -> No
     np.testing.assert_allclose(below, 2 * arrays[2] @ arrays[1].T, rtol=1e-5)
     assert [type(s) for s in program.steps] == [Gemm, Gemm]
     assert all(s.epilogue is not None for s in program.steps)
+
+
+def test_a_copy_that_is_also_a_result_is_not_read_before_it_is_written() -> None:
+    """A product's value goes to a clone that is returned, and to an update that runs as the product's epilogue."""
+
+    def step(x: Any, g: Any, w: Any) -> Any:
+        grad = ops.matmul(x, g)
+        kept = ops.clone(grad)
+        change = ops.mul(ops.add(grad, ops.mul(kept, 0.9)), 0.1)
+        return (kept, grad), [(w, ops.sub(w, change))]
+
+    _, after, _, expected = updated(step, [floats(5, 4), floats(4, 3), floats(5, 3)])
+    np.testing.assert_allclose(after[2], expected[2], rtol=1e-5)

@@ -68,7 +68,9 @@ def build_kernel(
     params = _Params()
 
     def where(value: Value) -> tuple[str, tuple[Size, ...]] | None:
-        found = None if value in group.index else place(value)
+        # Only what the group is ordered after: an index transform of a source may lie in memory too, but written later.
+        known = value in group.sources and value not in group.index
+        found = place(value) if known else None
         return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
 
     def canonical(value: Value) -> tuple[Index, Index, frozenset[Symbol]] | None:

@@ -206,7 +206,12 @@ class _Assembly:
 
     def _add_scatter(self, steps: StepList, item: Any) -> None:
         value = item.value
-        built = build_scatter(value, self.place.get, self.place[value], len(self.checks) + 1, self.loops.scatter)
+        roots = {root for (step, _), root in self.fusion.roots.items() if step is value}
+
+        def place(item: Value) -> Target | None:
+            return self.place.get(item) if item.kind != "map" or item in roots else None
+
+        built = build_scatter(value, place, self.place[value], len(self.checks) + 1, self.loops.scatter)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)
