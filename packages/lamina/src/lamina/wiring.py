@@ -13,14 +13,12 @@ from typing import Any
 
 from lamina_aot import compile_captured
 from lamina_fx import Graph
-from lamina_fx.passes import eliminate_common_subexpressions, eliminate_dead_code, fold_identities
-from lamina_prims import decompose
-from lamina_tensor import Tensor
 
 from .backends import Backend
+from .lowering import lower_graph
 from .records import GraphRecord, new_record
 
-__all__ = ["GraphCompiler", "check_interfaces", "lower_graph"]
+__all__ = ["GraphCompiler", "check_interfaces"]
 
 _COUNTER = itertools.count()
 _LAYERS = ("lamina_fx", "lamina_prims", "lamina_tensor", "lamina_dynamo", "lamina_aot", "lamina_inductor")
@@ -69,19 +67,6 @@ class GraphCompiler:
 
 def _identifier(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_") or "graph"
-
-
-def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:
-    """From core level to what a backend takes: strict primitives and the ids in ``keep``, cleaned up."""
-    lowered = decompose(graph, level="prims", keep=keep)
-    lowered.attributes = {
-        name: value.detach().numpy() if isinstance(value, Tensor) else value
-        for name, value in lowered.attributes.items()
-    }
-    fold_identities(lowered)
-    eliminate_common_subexpressions(lowered)
-    eliminate_dead_code(lowered)
-    return lowered
 
 
 def check_interfaces() -> None:
