@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from program_builders import elementwise
 
+from lamina_fx import Graph, GraphBuilder, TensorSpec
 from lamina_fx.dtype import bool_, dtype_of, float32, float64, int32, int64
+from lamina_inductor import CppBackend
 from lamina_inductor.backends.cpp import compile_program, supports
 from lamina_inductor.host.arguments import numpy_dtype
+from lamina_prims import decompose, ops
 
 SPECIALS = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, 1e-30, 88.7, -88.0, -103.0]
@@ -208,3 +211,25 @@ def test_one_plus_erf_keeps_what_a_sum_would_cancel() -> None:
     assert (np.abs(got - exact)[near] / exact[near]).max() < 1e-5
     assert np.isnan(run("erf_plus_one", np.array([np.nan], np.float32))).all()
     assert run("erf_plus_one", np.array([np.inf, -np.inf, 0.0], np.float32)).tolist() == [2.0, 0.0, 1.0]
+
+
+def test_masked_exp_is_exact_over_the_whole_range() -> None:
+    x = np.concatenate([dense(-103, 88.7), np.linspace(-150, -80, 20001)]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        assert ulps(run("exp_masked", x), np.exp(x.astype(np.float64))) <= 1.1
+    special = np.array([-np.inf, -1e30, -104.5, np.inf, 89.0], np.float32)
+    assert run("exp_masked", special).tolist() == [0.0, 0.0, 0.0, np.inf, np.inf]
+    assert np.isnan(run("exp_masked", np.array([np.nan], np.float32))).all()
+
+
+def test_exp_behind_a_mask_takes_our_polynomial() -> None:
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    x = builder.proxy(graph.placeholder("x", spec=TensorSpec((64,), float32)))
+    keep = builder.proxy(graph.placeholder("keep", spec=TensorSpec((64,), bool_)))
+    graph.output((ops.exp(ops.where(keep, x, -math.inf)).node,))
+    artifact = CppBackend().compile(decompose(graph, level="prims"), name="masked")
+    assert "lm_exp_own" in artifact.kernels[0].source
+    values = np.linspace(-5, 5, 64).astype(np.float32)
+    mask = values > 0
+    np.testing.assert_allclose(artifact(values, mask)[0], np.where(mask, np.exp(values), 0), rtol=1e-6)

@@ -48,7 +48,8 @@ class StepTime:
 def time_steps(program: Program, *, rounds: int = 5) -> tuple[StepTime, ...]:
     """Compile ``program`` with clocks, call it ``rounds`` + 1 times, and say what each step took.
 
-    Inputs are uniform random numbers in [0, 1) for floats, zeros for the rest: indices and states are in range.
+    Floats are small and positive (as weights, and squares of moments, are), the rest zeros: indices and states are in
+    range.
 
     Raises:
         ValueError: the program has symbolic sizes.
@@ -76,7 +77,7 @@ def _made_up(buffer: Buffer) -> np.ndarray:
     extent = 1 + sum((int(n) - 1) * int(s) for n, s in zip(buffer.shape, buffer.strides, strict=True) if n)
     flat = np.zeros(max(extent, 1), kind)
     if buffer.dtype.is_floating_point:
-        flat[...] = np.random.default_rng(0).random(flat.size, np.float32)
+        flat[...] = 0.02 * np.abs(np.random.default_rng(0).standard_normal(flat.size, np.float32))
     strides = [int(s) * kind.itemsize for s in buffer.strides]
     return np.lib.stride_tricks.as_strided(flat, [int(n) for n in buffer.shape], strides)
 

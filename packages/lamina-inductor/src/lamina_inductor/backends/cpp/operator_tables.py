@@ -45,7 +45,7 @@ _FLOAT: dict[str, str] = {
     "remainder": "lm_fremainder({0}, {1})", "floor_div": "lm_ffloordiv({0}, {1})",
     "trunc_div": "__builtin_trunc{f}({0} / {1})",
     "relu": "lm_max({0}, {zero})", "frac": "{0} - __builtin_trunc{f}({0})", "heaviside": "lm_heaviside({0}, {1})",
-    "silu": "{0} * lm_sigmoid({0})", "erf_plus_one": "lm_erf_plus_one({0})", "ldexp": "{0} * lm_exp2({1})",
+    "silu": "{0} * lm_sigmoid({0})", "erf_plus_one": "lm_erf_plus_one({0})", "exp_masked": "lm_exp_own({0})", "ldexp": "{0} * lm_exp2({1})",
 }  # fmt: skip
 _FLOAT |= {
     name: f"lm_{name}({{0}})"

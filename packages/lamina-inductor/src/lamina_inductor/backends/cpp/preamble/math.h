@@ -32,9 +32,10 @@ LM_INLINE f32 lm_exp_poly(f32 x) {
 }
 
 ///@ full_exp
-// exp on float over its whole range: arguments are clamped, the power of two comes in two factors (subnormal results).
+// exp on float over its whole range: the power of two comes in two factors (subnormal results). Arguments whose result is zero
+// are replaced, not clamped: making a subnormal only to round it to zero costs a hundred cycles.
 LM_INLINE f32 lm_exp_own(f32 x) {
-    f32 c = x < -104.0f ? -104.0f : x;
+    f32 c = x < -104.0f ? 0.0f : x;
     c = c > 89.0f ? 89.0f : c;
     f32 n = __builtin_rintf(c * 1.44269504f);
     f32 r = __builtin_fmaf(n, -0.693359375f, c);
@@ -46,7 +47,8 @@ LM_INLINE f32 lm_exp_own(f32 x) {
     p = __builtin_fmaf(p, r, 0.4999999403953552f);
     p = __builtin_fmaf(p * r, r, r) + 1.0f;
     i32 i = (i32)n, half = i >> 1;
-    return p * lm_bits_f32((u32)(half + 127) << 23) * lm_bits_f32((u32)(i - half + 127) << 23);
+    f32 y = p * lm_bits_f32((u32)(half + 127) << 23) * lm_bits_f32((u32)(i - half + 127) << 23);
+    return x < -104.0f ? 0.0f : y;
 }
 
 ///@ exp
