@@ -94,6 +94,9 @@ _VALUES = frozenset(("shape", "dtype", "device", "ndim"))
 _CALLED = frozenset(("creation", "functions", "indexing", "conversion", "methods", "creator"))
 
 
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
 class _Recording(Mode):
     """Tells ``record`` of each operator call."""
 
@@ -343,6 +346,8 @@ class LaminaFrontend:
             return self._property(fake, name, raw)
         if operator_of(raw) is not None:
             return Member("function", raw)
+        if getattr(raw, "__module__", None) == "lamina_tensor.random":
+            return Member("function", raw)  # reads and advances a generator's state: that must be captured
         if name.endswith("_") and not name.startswith("__"):
             return Member("id", name)
         if isinstance(raw, FunctionType):
@@ -410,6 +415,8 @@ class LaminaFrontend:
     def skip_reason(self, code: CodeType) -> str | None:
         """Frames of the eager engine are not captured; those of nn and optim are."""
         path = code.co_filename
+        if path.startswith(_HERE):
+            return "part of the compiler"
         if not path.startswith(self._home):
             return None
         inner = path[len(self._home) :]

@@ -11,6 +11,7 @@ from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
+from .indexing import never_negative
 
 __all__: list[str] = []
 
@@ -51,6 +52,7 @@ def _not_in_place(name: str, max_norm: float | None) -> None:
         error(RuntimeError, "integer type", tensor(2), tensor(5, 4)),
         error(RuntimeError, "2-D", _ids(2), tensor(5)),
         error(AssertionError, "within", _ids(2), tensor(5, 4), 7),
+        error(IndexError, "out of bounds", tensor(2, dtype="int64", low=-3, high=-1), tensor(5, 4)),
     ],
 )
 def embedding(
@@ -68,7 +70,7 @@ def embedding(
         raise RuntimeError(f"embedding: 'weight' must be 2-D, got {list(weight.shape)}")
     _not_in_place("embedding", max_norm)
     _padding(padding_idx, weight.shape[0])
-    return ops.index(weight, [input])
+    return ops.index(weight, [never_negative(input, weight.shape[0])])
 
 
 @embedding.vjp

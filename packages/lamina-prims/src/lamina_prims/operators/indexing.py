@@ -58,6 +58,11 @@ def check_bounds(
         raise error(f"{name}: index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
+def never_negative(index: Tensor, size: Any) -> Tensor:
+    """The index with negative numbers, which would count back from the end, out of range instead."""
+    return ops.where(ops.lt(index, 0), size, index) if element_type(index).is_signed else index
+
+
 def _gather_meta(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> TensorSpec:
     check_gather("gather", input, dim, index)
     return TensorSpec(index.shape, input.dtype, None, input.device)
@@ -283,7 +288,10 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         call(tensor(4, 3), 0, tensor(2, dtype="int64", low=0, high=4)),
         call(tensor(2, 3), -1, tensor(4, dtype="int32", low=0, high=3)),
     ),
-    errors=[error(IndexError, "out of bounds", tensor(2, 3), 0, tensor(1, dtype="int64", low=5, high=6))],
+    errors=[
+        error(IndexError, "out of bounds", tensor(2, 3), 0, tensor(1, dtype="int64", low=5, high=6)),
+        error(IndexError, "out of bounds", tensor(2, 3), 0, tensor(1, dtype="int64", low=-2, high=-1)),
+    ],
 )
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along ``dim`` at the positions in ``index`` (one dimension)."""
@@ -293,6 +301,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if not len(input.shape):
         return ops.reshape(ops.index(ops.reshape(input, (1,)), [index]), ())
     place = canonical_dim("index_select", dim, len(input.shape))
+    index = never_negative(index, input.shape[place])
     flat = index if len(index.shape) else ops.reshape(index, (1,))
     return ops.index(input, [*[None] * place, flat])
 
