@@ -208,7 +208,8 @@ class _Trace:
             if info.requires_grad:
                 spec = outputs[k].value.spec.replace(strides=None)
                 done[k] = replace(info, tangent=len(tangents))
-                tangents.append(self.graph.placeholder(f"tangent_{len(tangents)}", spec=spec))
+                with self.graph.inserting_after([*self.nodes, *tangents][-1]):
+                    tangents.append(self.graph.placeholder(f"tangent_{len(tangents)}", spec=spec))
         seeds = [self.tracer.input(node) for node in tangents]
         before = set(self.graph.nodes)
         found = autograd.grad(roots, list(leaves.values()), seeds, allow_unused=True)
