@@ -23,20 +23,23 @@ from ..ir.dtypes import compute_dtype
 from ..ir.kernel import Accumulate, Accumulator, Load, Loop, Stmt, Store
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index, closure, feed, in_order
-from .coalesce import coalesce, order_axes
+from .coalesce import coalesce, fast_axis, order_axes
 from .emitter import Emitter, Reduce, Unfusable, linear_index
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
 from .row_nest import Partial
 from .rows import flat_rows
 
-__all__ = ["grid_nest", "grid_scatter"]
+__all__ = ["axes_over", "grid_nest", "grid_scatter"]
 
 BLOCK = 4096
-"""Elements that one program adds up when a reduction is split."""
+"""Elements of a row that one program adds up when a reduction is split."""
+
+COLUMN_BLOCK = 512
+"""The same for columns, of which a program has 32 side by side."""
 
 FEW = 512
-"""Fewer results than these leave most of the machine idle, so their reductions are split when they are long."""
+"""Fewer rows, or groups of 32 columns, than these leave the machine idle: long reductions are split."""
 
 
 def grid_nest(
@@ -63,8 +66,9 @@ def grid_nest(
     flat = analyse(flat.statements, flat.axes, flat.sizes, frozenset((r,)))
     if any(type(s) is Reduce and s.axes != flat.inner for s in flat.statements):
         raise Unfusable("a reduction over the rows of a row reduction")
-    if _wants_split(flat, x, r):
-        return _split(flat, x, r, spare + 2)
+    block = _split_block(flat, x, r)
+    if block is not None:
+        return _split(flat, x, r, block, spare + 2)
     extent = as_index(flat.sizes.get(x, 1))
     return (Loop(x, extent, "parallel", tuple(_passes(flat, r))),), [], "whole rows"
 
@@ -122,11 +126,21 @@ def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str) -> Loop:
 # -- split reductions ------------------------------------------------------------------------------------
 
 
-def _wants_split(flat: Flat, x: Symbol, r: Symbol) -> bool:
-    """Are there few results, each of many elements, and is nothing computed per element from them?"""
+def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
+    """Elements of a block when there are few results of many elements each, and nothing is computed per element from
+    them; None: do not split."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    if type(kept) is not int or type(reduced) is not int or kept >= FEW or reduced < 2 * BLOCK:
-        return False
+    if type(kept) is not int or type(reduced) is not int:
+        return None
+    columns = fast_axis(flat.statements, flat.axes) is x
+    block, programs = (COLUMN_BLOCK, kept // 32) if columns else (BLOCK, kept)
+    if programs >= FEW or reduced < 2 * block:
+        return None
+    return block if _is_plain(flat) else None
+
+
+def _is_plain(flat: Flat) -> bool:
+    """One level of reductions, whose results no element waits for."""
     for info in flat.info.values():
         if type(info.stmt) is Reduce and (info.level > 1 or info.stmt.kind.startswith("arg")):
             return False
@@ -135,13 +149,17 @@ def _wants_split(flat: Flat, x: Symbol, r: Symbol) -> bool:
     return True
 
 
-def _split(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ...], list[Partial], str]:
+def _split(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> tuple[tuple[Loop, ...], list[Partial], str]:
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    blocks = -(-reduced // BLOCK)
-    part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, BLOCK)
+    assert type(kept) is int and type(reduced) is int
+    blocks = -(-reduced // block)
+    part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, block)
     reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
     params = {stmt.name: f"p{k}" for k, stmt in enumerate(reduces)}
-    first = _first_phase(flat, x, r, part, place, params)
+    number = part // kept
+    moved: dict[Any, Any] = {x: part % kept, r: number * block + place}
+    cut = _moved(flat, moved, {part: kept * blocks, place: Min(block, reduced - number * block)})
+    first = _first_phase(cut, part, place, params)
     again = axis_symbol(spare + 2, blocks)
     sums = tuple([Accumulator(s.name, s.dtype, s.kind) for s in reduces])
     combine: list[Stmt] = []
@@ -158,21 +176,21 @@ def _split(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ..
     return (first, second), partials, "split reduction"
 
 
-def _first_phase(flat: Flat, x: Symbol, r: Symbol, part: Symbol, place: Symbol, params: dict[str, str]) -> Loop:
-    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    block = part // kept
+def _moved(flat: Flat, mapping: dict[Any, Any], sizes: dict[Symbol, Any]) -> Flat:
+    """The same statements over other axes, of which the last one is reduced."""
+    axes = list(sizes)
+    inner = frozenset(axes[-1:])
+    moved = [replace(s, axes=inner) if type(s) is Reduce else substitute(s, mapping) for s in flat.statements]
+    return analyse(moved, axes, sizes, inner)
+
+
+def _first_phase(flat: Flat, part: Symbol, place: Symbol, params: dict[str, str]) -> Loop:
     roots = [i for i in flat.info.values() if _is_root(flat, i, 0)]
-    moved: dict[Any, Any] = {x: part % kept, r: block * BLOCK + place}
-    statements = [
-        replace(s, axes=frozenset((place,))) if type(s) is Reduce else substitute(s, moved) for s in flat.statements
-    ]
-    sizes = {part: kept * (-(-reduced // BLOCK)), place: Min(BLOCK, reduced - block * BLOCK)}
-    cut = analyse(statements, [part, place], sizes, frozenset((place,)))
-    roots = [cut.info[i.key] for i in roots]
-    needed = closure(cut, [r.key for r in roots], lambda i: False)
-    before = [i.stmt for i in in_order(cut, needed) if _of_row(cut, i)]
+    needed = closure(flat, [r.key for r in roots], lambda i: False)
+    before = [i.stmt for i in in_order(flat, needed) if _of_row(flat, i)]
     after = [Store(param, part, f"{name}_p") for name, param in params.items()]
-    return Loop(part, as_index(sizes[part]), "parallel", (*before, _sweep(cut, place, roots, "_p"), *after))
+    body = (*before, _sweep(flat, place, roots, "_p"), *after)
+    return Loop(part, as_index(flat.sizes[part]), "parallel", body)
 
 
 # -- scatters --------------------------------------------------------------------------------------------
@@ -183,14 +201,14 @@ def grid_scatter(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, 
 
     Sums of several updates of one element are added in no certain order; of several that are set, one stays.
     """
-    axes, index = _axes_over(value.shape)
+    axes, index = axes_over(value.shape)
     operand = emitter.read(value.inputs[0], index)
     held = emitter.named(operand, compute_dtype(value.dtype))
     emitter.store(target[0], value.dtype, linear_index(index, target[1]), held, value.dtype)
     first, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
     emitter.statements, emitter.memo = [], {}
     plan, updates = value.attrs, value.inputs[1]
-    axes, index = _axes_over(updates.shape)
+    axes, index = axes_over(updates.shape)
     place = linear_index(plan.target(emitter, value, index), target[1])
     atomic = plan.mode != "set"
     emitter.store(
@@ -200,7 +218,8 @@ def grid_scatter(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, 
     return (*first, *second)
 
 
-def _axes_over(shape: tuple[Size, ...]) -> tuple[dict[Symbol, Size], Index]:
+def axes_over(shape: tuple[Size, ...]) -> tuple[dict[Symbol, Size], Index]:
+    """An axis for each dimension that has more than one element, and the index over them."""
     axes: dict[Symbol, Size] = {}
     index: list[Size] = []
     for size in shape:

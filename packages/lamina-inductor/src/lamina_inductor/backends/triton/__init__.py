@@ -1,0 +1,17 @@
+"""The Triton backend: pointwise and reduction kernels for GPUs, as text that compiles without one.
+
+``TritonBackend().emit(graph)`` gives a ``TritonProgram``; ``compile_ptx(kernel, sm)`` compiles one of its kernels (this
+needs the extra ``lamina-inductor[triton]``, the rest does not). Nothing here runs on a GPU yet.
+"""
+
+from __future__ import annotations
+
+from .backend import TritonBackend
+from .compile import CompiledKernel, MissingTriton, compile_ptx, load_function
+from .elementwise import supports
+from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+
+__all__ = [
+    "CompiledKernel", "ExternStep", "MissingTriton", "TritonBackend", "TritonKernel", "TritonLaunch", "TritonProgram",
+    "compile_ptx", "load_function", "supports",
+]  # fmt: skip

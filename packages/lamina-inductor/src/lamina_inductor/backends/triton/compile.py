@@ -1,0 +1,102 @@
+"""Compile kernels to PTX and machine code, without a GPU.
+
+The only module that imports triton, and only when called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from dataclasses import dataclass
+from typing import Any
+
+from .program import TritonKernel
+from .resources import resource_usage
+
+__all__ = ["SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "load_function"]
+
+SHARED_LIMITS: dict[int, int] = {
+    80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10,
+}  # fmt: skip
+"""Bytes of shared memory that one program may use, by compute capability; the compiler does not check it."""
+
+_ALIGNED = [["tt.divisibility", 16]]
+
+
+class MissingTriton(ImportError):
+    """Triton is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """Machine code of a kernel for one compute capability.
+
+    shared: bytes of shared memory. registers, spills: per thread, None when the tool that tells them is not there.
+    """
+
+    name: str
+    sm: int
+    ptx: str
+    cubin: bytes
+    shared: int
+    warps: int
+    registers: int | None
+    spills: int | None
+
+
+def _triton() -> Any:
+    try:
+        import triton  # optional dependency
+    except ImportError as error:
+        raise MissingTriton(
+            "compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]"
+        ) from error
+    return triton
+
+
+def load_function(kernel: TritonKernel) -> Any:
+    """The kernel as what ``@triton.jit`` makes of it.
+
+    Raises:
+        MissingTriton: triton is not installed; the message says how to install it.
+    """
+    _triton()
+    source = kernel.module
+    file = f"<lamina {kernel.name} {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # triton reads the text
+    namespace: dict[str, Any] = {"__name__": "lamina_inductor.generated", "__file__": file}
+    exec(compile(source, file, "exec"), namespace)
+    return namespace[kernel.name]
+
+
+def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True) -> CompiledKernel:
+    """Compile for compute capability ``sm`` (80, 90, ...).
+
+    ``enable_fp_fusion``: may ``a * b + c`` be one operation, as in the C++ backend.
+
+    Raises:
+        MissingTriton: triton is not installed.
+        RuntimeError: the kernel wants more shared memory than the device has.
+    """
+    triton = _triton()
+    from triton.backends.compiler import GPUTarget  # optional dependency
+    from triton.compiler import ASTSource  # optional dependency
+
+    function = load_function(kernel)
+    names = [name for name, _ in kernel.parameters]
+    signature = dict(kernel.parameters) | dict.fromkeys(kernel.constants, "constexpr")
+    constants = {(len(names) + k,): value for k, value in enumerate(kernel.constants.values())}
+    attributes = {(k,): _ALIGNED for k, name in enumerate(names) if name in kernel.aligned}
+    options = {"num_warps": kernel.tile.warps, "enable_fp_fusion": enable_fp_fusion}
+    source = ASTSource(function, signature, constants, attributes)
+    result = triton.compile(source, target=GPUTarget("cuda", sm, 32), options=options)
+    shared = int(result.metadata.shared)
+    limit = SHARED_LIMITS.get(sm)
+    if limit is not None and shared > limit:
+        raise RuntimeError(
+            f"{kernel.name} needs {shared} bytes of shared memory, sm_{sm} has {limit}; use smaller tiles"
+        )
+    registers, spills = resource_usage(result.asm["cubin"])
+    return CompiledKernel(
+        kernel.name, sm, result.asm["ptx"], result.asm["cubin"], shared, kernel.tile.warps, registers, spills
+    )

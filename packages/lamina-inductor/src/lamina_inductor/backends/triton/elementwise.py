@@ -1,0 +1,59 @@
+"""Elementwise operators as Triton expressions: one table from operator id and kind of operand to text.
+
+``expression("add", float32, float32, ["v1", "v2"])`` is ``"v1 + v2"``. Operands are names or constants, so no template
+needs parentheses around them. ``supports`` tells the lowering what exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lamina_fx import DType, bool_, float64, int32
+
+from .literals import has_type, language_type, literal
+from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
+
+__all__ = ["convert", "expression", "supports"]
+
+
+def supports(op: str, dtype: DType) -> bool:
+    """Whether ``op`` on operands of ``dtype`` can be printed."""
+    return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])
+
+
+def expression(op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None) -> str:
+    """The expression of ``op`` on ``args``, which have type ``operand``; the result has type ``dtype``.
+
+    ``exponent``: the second argument of ``pow`` when it is a constant.
+
+    Raises:
+        NotImplementedError: there is no code for this operator and type; see ``supports``.
+    """
+    if not supports(op, operand):
+        raise NotImplementedError(f"the Triton backend has no code for {op} on {operand}")
+    template = OPERATORS[operand.kind][op]
+    if op == "pow" and exponent in CONSTANT_EXPONENTS:
+        template = CONSTANT_EXPONENTS[exponent]
+    if operand is float64:
+        template = (
+            WIDE_DIVISION.get(op, template).replace("tl.div_rn(", "lm_divide(").replace("tl.sqrt_rn(", "tl.sqrt(")
+        )
+    names = {
+        "type": language_type(dtype),
+        "own": language_type(operand),
+        "bits": str(operand.itemsize * 8),
+        "one": literal(1, operand),
+        "zero": literal(0, operand),
+    }
+    return template.format(*args, **names)
+
+
+def convert(text: str, source: DType, target: DType) -> str:
+    """``text``, a name of type ``source``, as ``target``, as C casts."""
+    if source is target:
+        return text
+    if target is bool_:
+        return f"{text} != 0"
+    if source.kind == "float" and target.kind == "int" and target.itemsize < 4:
+        return f"{text}.to({language_type(int32)}).to({language_type(target)})"
+    return f"{text}.to({language_type(target)})"

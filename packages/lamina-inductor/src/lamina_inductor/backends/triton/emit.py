@@ -1,0 +1,141 @@
+"""From program IR to Triton: each phase of a kernel is a function, each call of it a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx.symbolic import Expr, as_expr
+
+from ...ir.kernel import Kernel, Loop
+from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Program, Step
+from ...schedule.copies import copy_call
+from .kernel_printer import ERROR, PrintedPhase, print_phase
+from .literals import pointer_type
+from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+from .tiles import choose_tile, constant
+
+__all__ = ["emit_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """A phase of a kernel, printed; None where it does nothing."""
+
+    kernel: TritonKernel | None
+    printed: PrintedPhase | None
+
+
+def emit_program(program: Program) -> TritonProgram:
+    """Print every kernel of a program whose loops are those of ``schedule.grid_nest``.
+
+    Raises:
+        NotImplementedError: a kernel has an operator or dtype that Triton has not; the message names operator and line.
+    """
+    steps = [_without_copies(step, number) for number, step in enumerate(program.steps)]
+    calls: dict[str, list[KernelCall]] = {}
+    for call in _calls(steps):
+        calls.setdefault(call.kernel.name, []).append(call)
+    printed = {name: _print_kernel(program, found) for name, found in calls.items()}
+    kernels = [phase.kernel for phases in printed.values() for phase in phases if phase.kernel is not None]
+    result: list[TritonLaunch | ExternStep] = []
+    for step in steps:
+        if type(step) is Launch:
+            for call in step.parts:
+                result.extend(_launches(call, printed[call.kernel.name]))
+        else:
+            result.append(_extern(step))
+    return TritonProgram(program.name, program, tuple(kernels), tuple(result))
+
+
+def _without_copies(step: Step, number: int) -> Step:
+    return Launch((copy_call(step, f"copy{number}"),)) if type(step) is CopyBuffer else step
+
+
+def _calls(steps: list[Step]) -> Iterator[KernelCall]:
+    for step in steps:
+        if type(step) is Launch:
+            yield from step.parts
+
+
+def _extern(step: Any) -> ExternStep:
+    if type(step) is Gemm:
+        return ExternStep("dot_general", step)
+    if type(step) is Convolution:
+        return ExternStep("convolution", step)
+    assert type(step) is HostCall
+    return ExternStep(step.operator, step, step.source)
+
+
+# -- kernels ---------------------------------------------------------------------------------------------
+
+
+def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
+    kernel = calls[0].kernel
+    wide = any(_is_large(program.buffers[b]) for call in calls for b in call.buffers)
+    phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
+    result: list[_Phase] = []
+    for number, phase in enumerate(kernel.body):
+        name = kernel.name if len(phases) == 1 else f"{kernel.name}_{number}"
+        result.append(_print(kernel, phase, name, wide, calls) if phase in phases else _Phase(None, None))
+    return result
+
+
+def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[KernelCall]) -> _Phase:
+    extents = [constant(_in_call(phase.extent, call)) for call in calls]
+    most = None if None in extents else max(e for e in extents if e is not None)
+    tile = choose_tile(phase, most)
+    try:
+        printed = print_phase(kernel, phase, name, tile, wide)
+        types = {p.name: pointer_type(p.dtype) for p in kernel.params}
+    except NotImplementedError as error:
+        fused = ", ".join(dict.fromkeys(f"{op} at {line}" if line else op for _, op, line in kernel.origins))
+        raise NotImplementedError(f"{error} (in the kernel of {fused})") from error
+    integer = "i64" if wide else "i32"
+    parameters = [(b, types[b]) for b in printed.buffers] + [(s, integer) for s in printed.sizes]
+    if printed.checks:
+        parameters.append((ERROR, "*i32"))
+    even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
+    aligned = frozenset((*printed.buffers, *even))
+    return _Phase(TritonKernel(name, printed.source, tuple(parameters), tile, aligned, kernel.origins), printed)
+
+
+def _in_call(expr: Any, call: KernelCall) -> Any:
+    values = {s: as_expr(v) for s, v in zip(call.kernel.sizes, call.sizes, strict=True)}
+    return as_expr(expr).substitute(values) if values else expr  # type: ignore[arg-type]
+
+
+def _is_even(kernel: Kernel, name: str, call: KernelCall) -> bool:
+    """Is this size a multiple of 16 in the call?"""
+    value = constant(_size(kernel, name, call))
+    return value is not None and value % 16 == 0
+
+
+def _size(kernel: Kernel, name: str, call: KernelCall) -> Any:
+    spelt = {s.name if s.name == "n" else f"n_{s.name}": v for s, v in zip(kernel.sizes, call.sizes, strict=True)}
+    return spelt[name]
+
+
+def _is_large(buffer: Buffer) -> bool:
+    """May an index into the buffer need more than 31 bits?"""
+    extent: Any = 1
+    for size, stride in zip(buffer.shape, buffer.strides, strict=True):
+        extent = extent + (size - 1) * stride
+    upper = extent.range()[1] if isinstance(extent, Expr) else extent
+    upper = constant(upper)
+    return upper is None or upper + (1 << 16) >= 1 << 31
+
+
+def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
+    given = dict(zip([p.name for p in call.kernel.params], call.buffers, strict=True))
+    for phase, loop in zip(phases, call.kernel.body, strict=True):
+        kernel, printed = phase.kernel, phase.printed
+        if kernel is None or printed is None:
+            continue
+        extent = _in_call(loop.extent, call)
+        known = constant(extent)
+        x = kernel.tile.x
+        grid = (extent + (x - 1)) // x if known is None else -(-known // x)
+        sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
+        yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, grid)

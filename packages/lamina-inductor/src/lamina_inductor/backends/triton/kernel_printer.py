@@ -1,0 +1,362 @@
+"""One phase of a kernel as a ``@triton.jit`` function.
+
+The kernel IR must have the loops of ``schedule.grid_nest``: a phase over ``x``, in it loops over ``r`` that one program
+runs. A scalar of the IR becomes a tile with those of the two dimensions that it depends on: ``[XBLOCK, 1]``,
+``[1, RBLOCK]``, ``[XBLOCK, RBLOCK]``, or a scalar; a phase without ``r`` has one-dimensional tiles.
+
+When the tile holds whole rows, the loops over ``r`` are one straight line and a value that several of them compute is
+computed once; otherwise each is a ``for`` over blocks with accumulators of a tile's size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx import DType, bool_, int64
+from lamina_fx.symbolic import BooleanConstant, Comparison, Expr, Symbol
+
+from ...ir.kernel import (
+    Accumulate,
+    Accumulator,
+    BindIndex,
+    IndexValue,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Stmt,
+    Store,
+    walk,
+)  # fmt: skip
+from .elementwise import convert, expression
+from .indices import index_text
+from .literals import language_type, literal, typed_literal
+from .reductions import LAST_INDEX, combine_text, reduce_text, start_text
+from .tiles import Tile, constant
+
+__all__ = ["ERROR", "PrintedPhase", "print_phase"]
+
+ERROR = "error"
+"""Name of the parameter that points to the error word."""
+
+Shape = frozenset[str]
+_NONE: Shape = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedPhase:
+    """Text of a function, and the names of its parameters in order: buffers, sizes, and whether it has ``error``."""
+
+    name: str
+    source: str
+    buffers: tuple[str, ...]
+    sizes: tuple[str, ...]
+    checks: bool
+
+
+def size_names(kernel: Kernel) -> dict[Symbol, str]:
+    """How the kernel's sizes are called: apart from ``n``, with a prefix, so that they hide no value."""
+    return {s: s.name if s.name == "n" else f"n_{s.name}" for s in kernel.sizes}
+
+
+def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool) -> PrintedPhase:
+    """The function of ``phase``. ``wide``: indices need 64 bits.
+
+    Raises:
+        NotImplementedError: the phase has an operator, dtype or statement that cannot be printed.
+    """
+    writer = _PhaseWriter(kernel, phase, tile, wide)
+    body = writer.write()
+    buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
+    sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
+    checks = any(type(s) is BindIndex and s.size is not None for s in walk(phase.body))
+    blocks = ["XBLOCK: tl.constexpr"] + (["RBLOCK: tl.constexpr"] if tile.r else [])
+    parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *blocks])
+    comments = [f"# {text}" for text in _origins(kernel)]
+    lines = "\n".join([f"    {line}" for line in (*comments, *body)])
+    return PrintedPhase(name, f"@triton.jit\ndef {name}({parameters}):\n{lines}\n", buffers, sizes, checks)
+
+
+def _origins(kernel: Kernel) -> list[str]:
+    """What was fused, by the user's line."""
+    lines: dict[str, list[str]] = {}
+    for _, op, line in kernel.origins:
+        lines.setdefault(line, []).append(op)
+    return [", ".join(dict.fromkeys(ops)) + (f" at {line}" if line else "") for line, ops in lines.items()]
+
+
+class _PhaseWriter:
+    """Writes the statements of a phase; knows shape and dtype of every name."""
+
+    def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool) -> None:
+        self.phase, self.tile, self.wide = phase, tile, wide
+        self.names = size_names(kernel)
+        self.dtypes: dict[str, DType] = {}
+        self.shapes: dict[str, Shape] = {}
+        self.declared: dict[str, DType] = {p.name: p.dtype for p in kernel.params}
+        self.buffers: dict[str, DType] = {}
+        self.used: set[Symbol] = set()
+        self.masks: dict[str, tuple[str, Shape]] = {}
+        self.accumulators: dict[str, Accumulator] = {}
+        self.lines: list[str] = []
+        self.depth = 0
+        self.rank = 2 if tile.r else 1
+
+    # -- text ------------------------------------------------------------------------------------------
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def index(self, expr: Any) -> str:
+        """Text of an index expression; remembers the sizes in it."""
+        if isinstance(expr, Expr):
+            self.used |= expr.free_symbols
+        return index_text(expr, self.names)
+
+    def shape_of(self, expr: Any) -> Shape:
+        """Dimensions of an index expression or an operand."""
+        if isinstance(expr, Expr):
+            return frozenset().union(
+                *[self.shapes.get(s.name, _NONE) for s in expr.free_symbols if s not in self.names]
+            )
+        return self.shapes.get(expr, _NONE) if type(expr) is str else _NONE
+
+    def tile_text(self, shape: Shape) -> str:
+        if self.rank == 1:
+            return "[XBLOCK]"
+        return f"[{'XBLOCK' if 'x' in shape else '1'}, {'RBLOCK' if 'r' in shape else '1'}]"
+
+    def widened(self, text: str, have: Shape, want: Shape) -> str:
+        """An index with the dimensions ``want``."""
+        if have == want:
+            return text
+        zeros = f"tl.zeros({self.tile_text(want)}, tl.int32)"
+        return zeros if text == "0" else f"{text} + {zeros}"
+
+    def operand(self, value: Any, dtype: DType, typed: bool = False) -> str:
+        if type(value) is str:
+            return value
+        return typed_literal(value, dtype) if typed else literal(value, dtype)
+
+    def mask(self, shape: Shape, extra: str | None = None) -> tuple[str, Shape]:
+        """The mask of an access with this shape, and the shape of the mask; "" when there is none."""
+        parts = [self.masks[d] for d in ("x", "r") if d in shape and d in self.masks]
+        if extra is not None:
+            parts.append((extra, self.shapes[extra]))
+        return " & ".join([text for text, _ in parts]), frozenset().union(*[s for _, s in parts])
+
+    # -- the phase -------------------------------------------------------------------------------------
+
+    def write(self) -> list[str]:
+        """All lines of the function's body."""
+        phase, kept = self.phase, "" if self.rank == 1 else "[:, None]"
+        program = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
+        self.add(f"{phase.axis.name} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
+        self.shapes[phase.axis.name] = frozenset("x")
+        extent = constant(phase.extent)
+        if self.tile.x > 1 and (extent is None or extent % self.tile.x):
+            self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
+            self.masks["x"] = ("inside_x", frozenset("x"))
+        for stmt in phase.body:
+            self.statement(stmt)
+        return self.lines
+
+    def statement(self, stmt: Stmt) -> None:
+        writer = _STATEMENTS.get(type(stmt))
+        if writer is None:
+            raise NotImplementedError(f"the Triton backend cannot print a {type(stmt).__name__} in a kernel")
+        writer(self, stmt)
+
+    def define(self, name: str, text: str, dtype: DType, shape: Shape) -> None:
+        self.dtypes[name], self.shapes[name] = dtype, shape
+        self.add(f"{name} = {text}")
+
+    # -- loops over r ----------------------------------------------------------------------------------
+
+    def loop(self, loop: Loop) -> None:
+        for accumulator in loop.accumulators:
+            self.accumulators[accumulator.name] = accumulator
+        if self.tile.whole:
+            self.axis(loop, "")
+            for stmt in loop.body:
+                if _defined(stmt) not in self.shapes:
+                    self.statement(stmt)
+            return
+        for accumulator in loop.accumulators:
+            self.start(accumulator)
+        bound = constant(loop.extent)
+        if bound is None and "x" in self.shape_of(loop.extent):
+            bound = loop.extent.range()[1]
+        self.add(f"for base in range(0, {self.index(loop.extent) if bound is None else bound}, RBLOCK):")
+        self.depth += 1
+        self.axis(loop, "base + ")
+        for stmt in loop.body:
+            self.statement(stmt)
+        self.depth -= 1
+        for accumulator in loop.accumulators:
+            self.finish(accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
+
+    def axis(self, loop: Loop, base: str) -> None:
+        """The index along ``r``, and its mask."""
+        name = loop.axis.name
+        if self.tile.whole and name in self.shapes:
+            return
+        wide = ".to(tl.int64)" if self.wide else ""
+        self.add(f"{name} = {base}tl.arange(0, RBLOCK)[None, :]{wide}")
+        self.shapes[name] = frozenset("r")
+        self.masks.pop("r", None)
+        extent = constant(loop.extent)
+        if extent is None or extent % self.tile.r:
+            self.add(f"inside_r = {name} < {self.index(loop.extent)}")
+            self.masks["r"] = ("inside_r", frozenset("r") | self.shape_of(loop.extent))
+
+    def start(self, accumulator: Accumulator) -> None:
+        compares_bool = accumulator.kind.startswith("arg") and accumulator.dtype is bool_
+        dtype = "tl.int8" if compares_bool else language_type(accumulator.dtype)
+        self.add(f"{accumulator.name}_sum = tl.full([XBLOCK, RBLOCK], {start_text(accumulator)}, {dtype})")
+        if accumulator.kind.startswith("arg"):
+            self.add(f"{accumulator.name}_at = tl.full([XBLOCK, RBLOCK], {LAST_INDEX}, tl.int64)")
+
+    def finish(self, accumulator: Accumulator, value: str, at: str) -> None:
+        """Reduce a tile along ``r``; the result is a value of each row."""
+        name = accumulator.name
+        if accumulator.kind.startswith("arg"):
+            self.add(f"{name}_best, {name} = tl.reduce(({value}, {at}), 1, lm_{accumulator.kind})")
+            self.define(name, f"{name}[:, None]", int64, frozenset("x"))
+        else:
+            self.define(name, reduce_text(accumulator, value), accumulator.dtype, frozenset("x"))
+
+    def accumulate(self, stmt: Accumulate) -> None:
+        accumulator = self.accumulators[stmt.accumulator]
+        name, full = accumulator.name, frozenset("xr")
+        value = self.operand(stmt.value, accumulator.dtype, typed=True)
+        if accumulator.kind.startswith("arg") and accumulator.dtype is bool_:
+            value = f"{value}.to(tl.int8)"
+        if self.shape_of(stmt.value) != full:
+            value = f"tl.broadcast_to({value}, [XBLOCK, RBLOCK])"
+        at = ""
+        if accumulator.kind.startswith("arg"):
+            at = self.operand(stmt.index, int64, typed=True)
+            at = at if self.shape_of(stmt.index) == full else f"tl.broadcast_to({at}, [XBLOCK, RBLOCK])"
+        mask, _ = self.mask(frozenset("r"))
+        if not self.tile.whole:
+            self.carry(accumulator, value, at, mask)
+            return
+        if mask:
+            start = start_text(accumulator)
+            self.add(f"{name}_tile = tl.where({mask}, {value}, {start})")
+            value = f"{name}_tile"
+            if accumulator.kind.startswith("arg"):
+                self.add(f"{name}_at = tl.where({mask}, {at}, {LAST_INDEX})")
+                at = f"{name}_at"
+        self.finish(accumulator, value, at)
+
+    def carry(self, accumulator: Accumulator, value: str, at: str, mask: str) -> None:
+        """One step of an accumulator that lives through a loop."""
+        name, total = accumulator.name, f"{accumulator.name}_sum"
+        if accumulator.kind.startswith("arg"):
+            self.add(f"{name}_new, {name}_new_at = lm_{accumulator.kind}({total}, {name}_at, {value}, {at})")
+            self.add(f"{total} = {_chosen(mask, f'{name}_new', total)}")
+            self.add(f"{name}_at = {_chosen(mask, f'{name}_new_at', f'{name}_at')}")
+        else:
+            self.add(
+                f"{total} = {_chosen(mask, combine_text(accumulator.kind, accumulator.dtype, total, value), total)}"
+            )
+
+    # -- statements ------------------------------------------------------------------------------------
+
+    def let(self, stmt: Let) -> None:
+        named = [a for a in stmt.args if type(a) is str]
+        shape = frozenset().union(*[self.shapes[a] for a in named])
+        if stmt.op == "constant":
+            self.define(stmt.name, typed_literal(stmt.args[0], stmt.dtype), stmt.dtype, shape)
+            return
+        own = self.dtypes[named[0]]
+        if stmt.op == "convert_element_type":
+            language_type(own)
+            self.define(stmt.name, convert(named[0], own, stmt.dtype), stmt.dtype, shape)
+            return
+        if stmt.op == "where":
+            own = stmt.dtype
+            texts = [self.operand(stmt.args[0], bool_)]
+            texts += [self.operand(a, own, typed=not any(type(b) is str for b in stmt.args[1:])) for a in stmt.args[1:]]
+        else:
+            texts = [self.operand(a, own, typed=stmt.op == "philox") for a in stmt.args]
+        last = stmt.args[-1]
+        exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
+        self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent), stmt.dtype, shape)
+
+    def index_value(self, stmt: IndexValue) -> None:
+        text, shape = self.index(stmt.expr), self.shape_of(stmt.expr)
+        if not isinstance(stmt.expr, (Comparison, BooleanConstant)) or stmt.dtype is not bool_:
+            text = f"tl.cast({text}, {language_type(stmt.dtype)})"
+        self.define(stmt.name, text, stmt.dtype, shape)
+
+    def load(self, stmt: Load) -> None:
+        dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
+        language_type(dtype)
+        shape = self.shape_of(stmt.index)
+        mask, of_mask = self.mask(shape, stmt.mask)
+        want = shape | of_mask
+        if want != shape:
+            mask, _ = self.mask(want, stmt.mask)
+        text = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
+        if mask:
+            text += f", {mask}, other={self.operand(stmt.other, dtype)}"
+        self.define(stmt.name, f"tl.load({text})", dtype, want)
+
+    def store(self, stmt: Store) -> None:
+        dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
+        language_type(dtype)
+        shape = self.shape_of(stmt.index)
+        _, of_mask = self.mask(shape, stmt.mask)
+        want = shape | of_mask | self.shape_of(stmt.value)
+        mask, _ = self.mask(want, stmt.mask)
+        place = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
+        call = "store" if stmt.mode == "set" else f"atomic_{stmt.mode}"
+        value = self.operand(stmt.value, dtype, typed=True)
+        self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''})")
+
+    def bind(self, stmt: BindIndex) -> None:
+        name, shape = stmt.symbol.name, self.shape_of(stmt.value)
+        if stmt.mask is not None:
+            shape |= self.shapes[stmt.mask]
+        self.add(f"{name} = {stmt.value}")
+        if stmt.size is not None:
+            self.check(stmt, shape)
+        if stmt.mask is not None:
+            self.add(f"{name} = tl.where({stmt.mask}, {name}, 0)")
+        self.define(name, f"{name}.to(tl.int{64 if self.wide else 32})", int64, shape)
+
+    def check(self, stmt: BindIndex, shape: Shape) -> None:
+        """Clamp an index; where it was out of range, write the error word."""
+        name, size = stmt.symbol.name, self.index(stmt.size)
+        if stmt.wrap:
+            self.add(f"{name} = tl.where({name} < 0, {name} + {size}, {name})")
+        self.add(f"{name}_bad = ({name} < 0) | ({name} >= {size})")
+        mask, of_mask = self.mask(shape, stmt.mask)
+        place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
+        self.add(f"tl.store({place}, {stmt.check}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
+        self.add(f"{name} = tl.where({name}_bad, 0, {name})")
+
+
+def _defined(stmt: Any) -> str | None:
+    """The name that a statement gives a value, if it does."""
+    return stmt.symbol.name if type(stmt) is BindIndex else getattr(stmt, "name", None)
+
+
+def _address(buffer: str, index: str) -> str:
+    if index == "0":
+        return buffer
+    return f"{buffer} + {index}" if index.isidentifier() or index.startswith("tl.zeros") else f"{buffer} + ({index})"
+
+
+def _chosen(mask: str, new: str, old: str) -> str:
+    return f"tl.where({mask}, {new}, {old})" if mask else new
+
+
+_STATEMENTS: dict[type, Any] = {
+    Loop: _PhaseWriter.loop, Let: _PhaseWriter.let, Load: _PhaseWriter.load, Store: _PhaseWriter.store,
+    IndexValue: _PhaseWriter.index_value, BindIndex: _PhaseWriter.bind, Accumulate: _PhaseWriter.accumulate,
+}  # fmt: skip

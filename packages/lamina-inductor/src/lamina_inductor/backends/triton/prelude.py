@@ -1,0 +1,156 @@
+"""Functions that kernels call: Triton text, of which a module contains what it mentions.
+
+NaN wins in ``maximum`` and ``minimum``; integers are divided as in Python, and by zero give 0; a shift by the width or
+more gives 0 or all sign bits. ``lm_philox`` is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011).
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["IMPORTS", "functions_for"]
+
+IMPORTS = """\
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+"""
+
+_TEXT = """
+@triton.jit
+def lm_maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+@triton.jit
+def lm_minimum(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+@triton.jit
+def lm_product(a, b):
+    return a * b
+
+@triton.jit
+def lm_xor(a, b):
+    return a ^ b
+
+@triton.jit
+def lm_argmax(a, i, b, j):
+    nan_a = a != a
+    nan_b = b != b
+    same = (a == b) | (nan_a & nan_b)
+    left = (a > b) & (nan_b == 0) | nan_a & (nan_b == 0) | same & (i < j)
+    return tl.where(left, a, b), tl.where(left, i, j)
+
+@triton.jit
+def lm_argmin(a, i, b, j):
+    nan_a = a != a
+    nan_b = b != b
+    same = (a == b) | (nan_a & nan_b)
+    left = (a < b) & (nan_b == 0) | nan_a & (nan_b == 0) | same & (i < j)
+    return tl.where(left, a, b), tl.where(left, i, j)
+
+@triton.jit
+def lm_divide(a, b):
+    return a / b
+
+@triton.jit
+def lm_sign(x):
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+@triton.jit
+def lm_heaviside(x, h):
+    return tl.where(x == 0, h, tl.where(x != x, x, (x > 0).to(x.dtype)))
+
+@triton.jit
+def lm_sinc(x):
+    y = x * 3.14159265358979323846
+    return tl.where(x == 0, 1.0, tl.sin(y) / tl.where(x == 0, 1.0, y))
+
+@triton.jit
+def lm_float_remainder(a, b):
+    r = libdevice.fmod(a, b)
+    shifted = tl.where((r < 0) != (b < 0), r + b, r)
+    return tl.where(r != 0, shifted, tl.where(r != r, r, libdevice.copysign(r * 0.0, b)))
+
+@triton.jit
+def lm_float_floor_div(a, b):
+    r = libdevice.fmod(a, b)
+    q = (a - r) / b
+    q = tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1.0, q)
+    whole = tl.floor(q)
+    whole = tl.where(q - whole > 0.5, whole + 1.0, whole)
+    whole = tl.where(q == 0, libdevice.copysign(q * 0.0, a / b), whole)
+    return tl.where(b == 0, a / b, tl.where(r != r, r, whole))
+
+@triton.jit
+def lm_trunc_div(a, b):
+    q = a // tl.where(b == 0, 1, b).to(a.dtype)
+    return tl.where(b == 0, 0, q).to(a.dtype)
+
+@triton.jit
+def lm_trunc_remainder(a, b):
+    r = a % tl.where(b == 0, 1, b).to(a.dtype)
+    return tl.where(b == 0, 0, r).to(a.dtype)
+
+@triton.jit
+def lm_floor_div(a, b):
+    d = tl.where(b == 0, 1, b).to(a.dtype)
+    q = a // d
+    lower = (a - q * d != 0) & ((a - q * d < 0) != (d < 0))
+    return tl.where(b == 0, 0, q - lower.to(a.dtype)).to(a.dtype)
+
+@triton.jit
+def lm_remainder(a, b):
+    d = tl.where(b == 0, 1, b).to(a.dtype)
+    r = a % d
+    r = tl.where((r != 0) & ((r < 0) != (d < 0)), r + d, r)
+    return tl.where(b == 0, 0, r).to(a.dtype)
+
+@triton.jit
+def lm_shift_left(a, n, bits: tl.constexpr):
+    fits = (n >= 0) & (n < bits)
+    return tl.where(fits, a << tl.where(fits, n, 0).to(a.dtype), 0).to(a.dtype)
+
+@triton.jit
+def lm_shift_right(a, n, bits: tl.constexpr):
+    fits = (n >= 0) & (n < bits)
+    return tl.where(fits, a >> tl.where(fits, n, 0).to(a.dtype), tl.where(a < 0, -1, 0).to(a.dtype)).to(a.dtype)
+
+@triton.jit
+def lm_philox(seed, offset, i):
+    start = offset.to(tl.uint64)
+    block = (i // 4).to(tl.uint64) + start
+    c0 = (block & 0xFFFFFFFF).to(tl.uint32)
+    c1 = (block >> 32).to(tl.uint32)
+    c2 = (block < start).to(tl.uint32)
+    c3 = tl.zeros_like(c2)
+    k0 = (seed & 0xFFFFFFFF).to(tl.uint32)
+    k1 = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    for _ in tl.static_range(10):
+        m0 = tl.full([], 0xD2511F53, tl.uint32)
+        m1 = tl.full([], 0xCD9E8D57, tl.uint32)
+        high0 = tl.umulhi(c0, m0)
+        high1 = tl.umulhi(c2, m1)
+        low0 = c0 * m0
+        low1 = c2 * m1
+        c0 = high1 ^ c1 ^ k0
+        c1 = low1
+        c2 = high0 ^ c3 ^ k1
+        c3 = low0
+        k0 = k0 + tl.full([], 0x9E3779B9, tl.uint32)
+        k1 = k1 + tl.full([], 0xBB67AE85, tl.uint32)
+    word = i % 4
+    return tl.where(word == 0, c0, tl.where(word == 1, c1, tl.where(word == 2, c2, c3)))
+"""
+
+_FUNCTIONS: dict[str, str] = {
+    re.search(r"def (\w+)", part)[1]: part.strip() + "\n"  # type: ignore[index]
+    for part in re.split(r"\n(?=@triton\.jit)", _TEXT)
+    if part.strip()
+}
+
+
+def functions_for(source: str) -> str:
+    """Those functions, in order, that ``source`` calls."""
+    used = set(re.findall(r"\blm_\w+", source))
+    return "\n\n".join([text for name, text in _FUNCTIONS.items() if name in used])

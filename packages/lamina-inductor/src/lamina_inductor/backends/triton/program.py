@@ -1,0 +1,115 @@
+"""What the backend gives: kernels with their launches, and the steps that no kernel is generated for."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx.symbolic import Expr
+
+from ...ir.program import Program, Step
+from .prelude import IMPORTS, functions_for
+from .tiles import Tile
+
+__all__ = ["ExternStep", "TritonKernel", "TritonLaunch", "TritonProgram"]
+
+
+@dataclass(frozen=True, slots=True)
+class TritonKernel:
+    """One ``@triton.jit`` function.
+
+    Attributes:
+        name: says which operators are in it.
+        source: the function alone; ``module`` is a text that can be run.
+        parameters: names and types in Triton's spelling (``("b0", "*fp32")``, ``("n", "i32")``); block sizes apart.
+        tile: the block sizes and warps that the text was made for.
+        aligned: parameters that are multiples of 16 in every launch: pointers, and sizes that happen to be.
+        origins: what was fused, as (node name, operator id, "file:line").
+    """
+
+    name: str
+    source: str
+    parameters: tuple[tuple[str, str], ...]
+    tile: Tile
+    aligned: frozenset[str]
+    origins: tuple[tuple[str, str, str], ...]
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Values of the ``tl.constexpr`` parameters."""
+        return {"XBLOCK": self.tile.x} | ({"RBLOCK": self.tile.r} if self.tile.r else {})
+
+    @property
+    def checks(self) -> bool:
+        """Whether the last parameter points to an int32, the error word that a bad index sets."""
+        return bool(self.parameters) and self.parameters[-1][0] == "error"
+
+    @property
+    def module(self) -> str:
+        """Imports, the functions of the prelude that are called, and the kernel."""
+        return _module(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class TritonLaunch:
+    """Run a kernel on a grid of ``grid`` programs; arguments in the order of its parameters: buffers of the program,
+    sizes, and the address of the error word where it checks."""
+
+    kernel: TritonKernel
+    buffers: tuple[str, ...]
+    sizes: tuple[Expr | int, ...]
+    grid: Expr | int
+
+
+@dataclass(frozen=True, slots=True)
+class ExternStep:
+    """A step that the backend generates no kernel for: a matrix product, a convolution, an operator's reference."""
+
+    operator: str
+    step: Step
+    source: str = ""
+
+    def refuse(self) -> NotImplementedError:
+        """The error for who wants a kernel of it."""
+        line = f" (at {self.source})" if self.source else ""
+        return NotImplementedError(
+            f"{self.operator}{line}: the Triton backend generates pointwise and reduction kernels only; run this step "
+            "with a library, or compile for backend='cpp'"
+        )
+
+
+@dataclass(frozen=True)
+class TritonProgram:
+    """A graph as launches and external steps; buffers, sizes, checks and results are those of ``program``."""
+
+    name: str
+    program: Program
+    kernels: tuple[TritonKernel, ...]
+    steps: tuple[TritonLaunch | ExternStep, ...]
+
+    @property
+    def externs(self) -> tuple[ExternStep, ...]:
+        """The steps without a generated kernel."""
+        return tuple([s for s in self.steps if type(s) is ExternStep])
+
+    @property
+    def launches(self) -> tuple[TritonLaunch, ...]:
+        """The launches, in order."""
+        return tuple([s for s in self.steps if type(s) is TritonLaunch])
+
+    @functools.cached_property
+    def source(self) -> str:
+        """One module with all kernels."""
+        return _module("\n\n".join([k.source for k in self.kernels]))
+
+
+def _module(source: str) -> str:
+    functions = functions_for(source)
+    return "\n\n".join([IMPORTS, *([functions] if functions else []), source])
+
+
+def launch_text(launch: TritonLaunch) -> str:
+    """A launch in one line, for people."""
+    arguments: tuple[Any, ...] = (*launch.buffers, *launch.sizes)
+    return f"{launch.kernel.name}[{launch.grid}]({', '.join(map(str, arguments))})"

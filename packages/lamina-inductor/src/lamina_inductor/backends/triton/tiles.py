@@ -1,0 +1,110 @@
+"""How large the tiles of a kernel are: elements of the kept axis and of the reduced one, and warps.
+
+A tile that holds the whole row is *persistent*: a row is read once, however many passes there are over it. The numbers
+are starting points from measurements of single kernels; a tuner may print a kernel again with others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx.symbolic import Expr, Integer, Symbol
+
+from ...ir.kernel import Load, Loop, Store, walk
+
+__all__ = ["Tile", "choose_tile", "constant"]
+
+POINTWISE = 1024
+"""Elements of a pointwise tile."""
+
+WHOLE_ROW = 8192
+"""Longest row that is kept in a tile when there are several passes over it."""
+
+ONE_PASS = 2048
+"""Longest row that is kept in a tile when it is read once anyway; also the step through longer ones."""
+
+AREA = 2048
+"""Elements of a tile over several rows or columns."""
+
+
+SHORT_COLUMN = 128
+"""Longest column that is kept in a tile."""
+
+
+SOME_SIZE = 64
+"""What a symbolic size is taken for where only an order of sizes is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Elements along the kept axis (``x``) and the reduced one (``r``; 0: there is none), whether ``r`` is the whole
+    row, and warps of a program."""
+
+    x: int
+    r: int = 0
+    whole: bool = False
+    warps: int = 4
+
+
+def constant(size: Any) -> int | None:
+    """The size when it does not depend on a symbol."""
+    return size if type(size) is int else size.value if type(size) is Integer else None
+
+
+def _power(size: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def choose_tile(phase: Loop, extent: int | None) -> Tile:
+    """The tile of a phase; ``extent``: the most iterations that a call makes of it, None when unknown."""
+    loops = [s for s in phase.body if type(s) is Loop]
+    if "simd" in phase.kind:
+        x = POINTWISE if extent is None else min(POINTWISE, _power(extent))
+        return Tile(x, warps=4 if x >= 512 else 1 if x <= 32 else 2)
+    if not loops:
+        return Tile(1, 1, True, 1)
+    upper = _upper(loops[0].extent)
+    rows = 64 if extent is None else _power(extent)
+    if _walks_kept(phase, loops[0].axis):
+        return _columns(rows, upper)
+    limit = WHOLE_ROW if len(loops) > 1 else ONE_PASS
+    if upper is None or upper > limit:
+        return Tile(1, ONE_PASS, warps=8)
+    r = _power(upper)
+    x = max(1, min(AREA // r, 64, rows // 256))
+    return Tile(x, r, True, _warps(x * r))
+
+
+def _columns(columns: int, rows: int | None) -> Tile:
+    """Tiles for rows that lie side by side: neighbours along the kept axis are neighbours in memory."""
+    if rows is not None and rows <= SHORT_COLUMN:
+        r = _power(rows)
+        x = min(columns, max(32, AREA // r))
+        return Tile(x, r, True, _warps(x * r))
+    return Tile(min(32, columns), AREA // 32, warps=4)
+
+
+def _warps(elements: int) -> int:
+    return max(1, min(16, elements // 512))
+
+
+def _upper(extent: Any) -> int | None:
+    found = constant(extent)
+    return found if found is not None else constant(extent.range()[1]) if isinstance(extent, Expr) else None
+
+
+def _walks_kept(phase: Loop, r: Symbol) -> bool:
+    """Do most accesses step through memory by the kept axis rather than the reduced one?"""
+    votes = 0
+    for stmt in walk(phase.body):
+        if type(stmt) in (Load, Store) and isinstance(stmt.index, Expr) and {phase.axis, r} <= stmt.index.free_symbols:
+            votes += _step(stmt.index, phase.axis) - _step(stmt.index, r)
+    return votes > 0
+
+
+def _step(index: Expr, axis: Symbol) -> int:
+    """1 when the next element along the axis is the next one in memory, at the start of a tile."""
+    start = {s: 0 if s.name == axis.name or s.lower == 0 else SOME_SIZE for s in index.free_symbols}
+    return 1 if index.evaluate(start | {axis: 1}) - index.evaluate(start) == 1 else 0

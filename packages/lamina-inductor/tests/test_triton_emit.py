@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from tracing import compiled
+from triton_corpus import CASES, floats, graph_of
+
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx.symbolic import ShapeEnv
+from lamina_inductor.backends.triton import MissingTriton, TritonBackend, compile_ptx
+from lamina_inductor.ir.interpret_program import run_program
+from lamina_prims import decompose, ops
+
+GOLDEN = ("layer norm and gelu", "softmax of long rows", "column standardise", "odd full sums", "dropout", "embedding")
+
+
+def emitted(name: str) -> Any:
+    fn, inputs, _ = CASES[name]
+    return TritonBackend().emit(graph_of(fn, inputs))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_kernels(name: str, golden: Any) -> None:
+    golden(f"triton_{name.replace(' ', '_')}.py.txt", "\n\n".join(k.source for k in emitted(name).kernels))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_and_what_they_compute(name: str) -> None:
+    """The loops for a grid mean what the graph means, by the interpreter of kernel IR."""
+    fn, inputs, count = CASES[name]
+    program = emitted(name)
+    assert len(program.kernels) == count
+    assert not program.externs
+    results = run_program(program.program, [np.array(a) for a in inputs])
+    _, wanted = compiled(fn, *inputs)
+    for got, want in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(got).astype(np.float64),
+            want.astype(np.float64),
+            *((1e-2,) if want.itemsize < 4 else (2e-5, 1e-6)),
+        )
+
+
+def test_names_say_operators_and_comments_the_line() -> None:
+    graph = graph_of(lambda x: ops.exp(ops.sin(x)), (floats(8),))
+    for node in graph.nodes:
+        node.meta["source"] = ("model.py", 12, "forward")
+    (kernel,) = TritonBackend().emit(graph).kernels
+    assert kernel.name == "k0_sin_exp"
+    assert "    # sin, exp at model.py:12\n" in kernel.source
+
+
+def test_equal_tensors_share_a_kernel() -> None:
+    program = emitted("adamw")
+    assert len(program.kernels) == 1
+    assert [launch.sizes for launch in program.launches] == [(33,), (64,), (1000,)]
+    assert [launch.grid for launch in program.launches] == [1, 1, 1]
+
+
+def test_products_are_steps_of_their_own() -> None:
+    def fn(x: Any, y: Any) -> Any:
+        return ops.relu(ops.matmul(x, y))
+
+    graph = graph_of(fn, (floats(4, 5), floats(5, 6)))
+    program = TritonBackend().emit(graph)
+    assert [e.operator for e in program.externs] == ["dot_general"]
+    assert [k.name for k in program.kernels] == ["k0_maximum"]
+    with pytest.raises(NotImplementedError, match="^dot_general: the Triton backend generates pointwise and reduction"):
+        TritonBackend().emit(graph, externs=False)
+
+
+def test_operators_without_code_are_steps_with_the_line() -> None:
+    graph = graph_of(lambda x: ops.exp(ops.digamma(x)), (floats(4),))
+    for node in graph.nodes:
+        node.meta["source"] = ("model.py", 3, "f")
+    with pytest.raises(NotImplementedError, match=r"^digamma \(at model.py:3\): "):
+        TritonBackend().emit(graph, externs=False)
+
+
+def test_complex_numbers_are_refused() -> None:
+    graph = graph_of(lambda x: ops.cat((x, x), 0), (floats(4).astype(np.complex64),))
+    with pytest.raises(NotImplementedError, match="Triton has no values of dtype complex64.*kernel of cat"):
+        TritonBackend().emit(graph)
+
+
+def test_large_buffers_have_64_bit_indices() -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((1 << 31,), float32)))
+    graph.output((ops.exp(x).node,))
+    (kernel,) = TritonBackend().emit(graph).kernels
+    assert "tl.program_id(0).to(tl.int64)" in kernel.source
+    assert ("n", "i64") in kernel.parameters
+
+
+def test_symbolic_sizes_are_parameters() -> None:
+    env = ShapeEnv()
+    rows = env.create_symbol(6, "x.shape[0]")
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((rows, 40), float32)))
+    graph.output((ops.softmax(x, -1).node,))
+    (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
+    assert launch.grid is rows.expr
+    assert not launch.sizes  # one row a program: no mask
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((rows, 40), float32)))
+    graph.output((ops.sum(x, 0).node,))
+    (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
+    assert launch.sizes == (rows.expr, 40)
+    assert launch.kernel.parameters[-2:] == (("n_s0", "i64"), ("n", "i64"))
+
+
+def test_compiling_without_triton_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(MissingTriton, match=r"pip install lamina-inductor\[triton\]"):
+        compile_ptx(emitted("dropout").kernels[0], 90)
+
+
+def test_running_is_not_there_yet() -> None:
+    with pytest.raises(NotImplementedError, match=r"running on a GPU is not there yet.*TritonBackend\(\)\.emit"):
+        TritonBackend().compile(graph_of(ops.exp, (floats(4),)))
+
+
+def test_nothing_imports_triton_unasked() -> None:
+    code = "import sys, lamina_inductor.backends.triton; assert 'triton' not in sys.modules, 'imported'"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,154 @@
+"""Graphs for the tests of the Triton backend: name -> (function over operators, inputs, kernels)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from tracing import spec_of
+
+from lamina_fx import Graph, GraphBuilder, bfloat16, float16, float32, int32
+from lamina_prims import decompose, ops
+
+__all__ = ["CASES", "graph_of"]
+
+RNG = np.random.default_rng(7)
+STATE = np.array([-5, 2**40 + 3], np.int64)
+
+
+def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def with_nan(*shape: int) -> np.ndarray:
+    x = floats(*shape)
+    x[1, 2] = np.nan
+    x[2] = -np.inf
+    return x
+
+
+def rotary(x: Any, w: Any, cos: Any, sin: Any) -> Any:
+    y = ops.rms_norm(x, (x.shape[-1],), w)
+    half = x.shape[-1] // 2
+    turned = ops.cat((ops.neg(ops.slice(y, 1, half, 2 * half)), ops.slice(y, 1, 0, half)), 1)
+    return ops.add(ops.mul(y, cos), ops.mul(turned, sin))
+
+
+def standardise(x: Any) -> Any:
+    return ops.div(ops.sub(x, ops.mean(x, 0, True)), ops.std(x, 0, keepdim=True))
+
+
+def adamw(*tensors: Any) -> Any:
+    results = []
+    for p, g, m, v in zip(*[iter(tensors)] * 4, strict=True):
+        m2 = ops.add(ops.mul(m, 0.9), ops.mul(g, 0.1))
+        v2 = ops.add(ops.mul(v, 0.999), ops.mul(ops.mul(g, g), 0.001))
+        step = ops.div(m2, ops.add(ops.sqrt(v2), 1e-8))
+        results += [ops.sub(ops.mul(p, 0.99), ops.mul(step, 0.001)), m2, v2]
+    return tuple(results)
+
+
+def layer_norm_backward(x: Any, w: Any, ct: Any) -> Any:
+    mean = ops.mean(x, 1, True)
+    scaled = ops.mul(ct, w)
+    gx = ops.sub(scaled, ops.mean(ops.mul(scaled, ops.sub(x, mean)), 1, True))
+    return gx, ops.sum(ops.mul(ct, ops.sub(x, mean)), 0), ops.sum(ct, 0)
+
+
+def integers(x: Any, y: Any) -> Any:
+    return (
+        ops.floor_divide(x, y), ops.remainder(x, y), ops.fmod(x, y), ops.bitwise_xor(x, ops.bitwise_not(y)),
+        ops.bitwise_left_shift(x, 3), ops.bitwise_right_shift(x, 40), ops.maximum(x, y), ops.neg(x), ops.sign(x),
+    )  # fmt: skip
+
+
+def comparisons(x: Any, y: Any) -> Any:
+    near = ops.logical_and(ops.lt(x, y), ops.logical_not(ops.isnan(x)))
+    return near, ops.where(near, x, 0.5), ops.ge(x, 0.25), ops.convert_element_type(ops.mul(x, 10.0), int32)
+
+
+def extrema(x: Any) -> Any:
+    return ops.amax(x, 1), ops.amin(x, 1), ops.argmax(x, 1), ops.argmin(x, 1)
+
+
+def totals(x: Any) -> Any:
+    return ops.sum(x), ops.amax(x), ops.mean(x)
+
+
+def elementary(x: Any) -> Any:
+    a = ops.abs(x)
+    return (
+        ops.exp(x), ops.log(a), ops.sin(x), ops.cos(x), ops.tanh(x), ops.sigmoid(x), ops.erf(x), ops.sqrt(a),
+        ops.rsqrt(ops.add(a, 1.0)), ops.pow(a, 1.7), ops.pow(x, 3.0), ops.floor(x), ops.round(x), ops.trunc(x),
+        ops.neg(x), ops.sign(x), ops.log1p(a), ops.expm1(x), ops.remainder(x, 0.3), ops.maximum(x, ops.neg(x)),
+    )  # fmt: skip
+
+
+CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
+    "pointwise chain": (
+        lambda x, y: ops.tanh(ops.add(ops.mul(x, 2.0), ops.exp(y))), (floats(37, 41), floats(37, 41)), 1,
+    ),
+    "broadcast": (lambda x, b: ops.relu(ops.add(x, b)), (floats(9, 50), floats(50)), 1),
+    "transposed": (lambda x, y: ops.add(ops.permute(ops.exp(x), (1, 0)), y), (floats(6, 80), floats(80, 6)), 1),
+    "softmax": (lambda x: ops.softmax(x, -1), (floats(10, 100),), 1),
+    "softmax of bfloat16": (lambda x: ops.softmax(x, -1), (floats(4, 64, dtype=ml_dtypes.bfloat16),), 1),
+    "softmax of long rows": (lambda x: ops.softmax(x, -1), (floats(2, 9001),), 1),
+    "softmax over rows": (lambda x: ops.softmax(x, 0), (floats(300, 6),), 1),
+    "layer norm and gelu": (
+        lambda x, w, b: ops.gelu(ops.layer_norm(x, (72,), w, b)), (floats(6, 72), floats(72), floats(72)), 1,
+    ),
+    "layer norm backward": (layer_norm_backward, (floats(20, 24), floats(24), floats(20, 24)), 3),
+    "rms norm and rotary": (rotary, (floats(5, 64), floats(64), floats(5, 64), floats(5, 64)), 2),
+    "cross entropy": (lambda x, t: ops.cross_entropy(x, t), (floats(6, 80), RNG.integers(0, 80, 6)), 3),
+    "cross entropy of rows": (
+        lambda x, t: ops.cross_entropy(x, t, reduction="none"), (floats(6, 80), RNG.integers(0, 80, 6)), 1,
+    ),
+    "column standardise": (standardise, (floats(33, 70),), 1),
+    "columns of many rows": (lambda x: ops.sum(x, 0), (floats(9000, 5),), 2),
+    "adamw": (adamw, tuple(np.abs(floats(n)) for n in (33, 64, 1000) for _ in range(4)), 1),
+    "odd full sums": (totals, (floats(101, 103),), 2),
+    "small full sums": (totals, (floats(7, 13),), 1),
+    "extrema": (extrema, (with_nan(5, 33),), 1),
+    "extrema of long rows": (extrema, (np.pad(with_nan(3, 20), ((0, 0), (0, 2101))),), 1),
+    "booleans": (lambda x: (ops.any(ops.gt(x, 2.5), 1), ops.all(ops.lt(x, 2.5), 1)), (floats(9, 50),), 1),
+    "integer sums": (
+        lambda x: (ops.sum(x, 1), ops.prod(x, 1), ops.amax(x, 1)), (RNG.integers(-3, 4, (7, 21)).astype(np.int32),), 1,
+    ),
+    "integers": (
+        integers, (RNG.integers(-90, 90, 200), RNG.integers(1, 9, 200) * RNG.choice((-1, 1), 200)), 1,
+    ),
+    "small integers": (
+        lambda x, y: (ops.add(x, y), ops.mul(x, y)), tuple(RNG.integers(0, 255, (2, 99)).astype(np.uint8)), 1,
+    ),
+    "comparisons": (comparisons, (np.array([1.5, np.nan, -2.0, -0.0, 0.25], np.float32), floats(5)), 1),
+    "elementary": (elementary, (floats(60),), 1),
+    "doubles": (lambda x: (ops.div(x, 0.1), ops.sum(ops.sqrt(ops.abs(x)), 1)), (floats(5, 20, dtype=np.float64),), 1),
+    "half to bfloat16": (
+        lambda x: ops.convert_element_type(ops.mul(ops.convert_element_type(x, float32), 1.1), bfloat16),
+        (floats(70, dtype=np.float16),), 1,
+    ),
+    "half sums": (lambda x: (ops.sum(x, 1), ops.add(x, x)), (floats(6, 40, dtype=np.float16),), 1),
+    "dropout": (lambda s, x: ops.dropout_with_state(x, 0.3, s), (STATE, floats(11, 29)), 1),
+    "random words": (lambda s: ops.philox(s, (101,)), (np.array([2**62 + 5, -2], np.int64),), 1),
+    "embedding": (lambda w, i: ops.mul(ops.embedding(i, w), 2.0), (floats(10, 8), RNG.integers(0, 10, (3, 4))), 1),
+    "gather": (lambda x, i: ops.gather(x, 1, i), (floats(6, 9), RNG.integers(0, 9, (6, 4))), 1),
+    "gather with wrapping": (lambda x, i: ops.index(x, (i,)), (floats(6, 9), np.array([-1, 0, 5, -6])), 1),
+    "scatter": (
+        lambda x, i, u: ops.index_put(x, (i,), u, True), (floats(6, 9), np.array([1, 0, 1]), floats(3, 9)), 2,
+    ),
+    "concatenation": (lambda x, y: ops.cat((ops.mul(x, 2.0), ops.add(y, 1.0)), 1), (floats(4, 5), floats(4, 7)), 1),
+    "padding": (lambda x: ops.exp(ops.pad(x, (0, 1), (0, 2), 0.5)), (floats(4, 5),), 1),
+    "returned input": (lambda x: (x, ops.exp(x)), (floats(40),), 2),
+    "half": (lambda x: ops.add(ops.convert_element_type(x, float16), 1.0), (floats(5),), 1),
+}  # fmt: skip
+
+
+def graph_of(fn: Any, inputs: tuple[Any, ...]) -> Graph:
+    """The graph of ``fn`` over arrays like these, in strict primitives."""
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    values = [builder.proxy(graph.placeholder(f"x{k}", spec=spec_of(a))) for k, a in enumerate(inputs)]
+    result = fn(*values)
+    graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
+    return decompose(graph, level="prims")

@@ -1,0 +1,185 @@
+"""Run the corpus in Triton's interpreter, in a process of its own: ``python triton_interpreted.py [name ...]``.
+
+Prints one JSON object: name -> None, or what is wrong. The interpreter's patches hold for the whole process, and it has
+traps that the shims below are for: it knows no libdevice, computes with the bits of bfloat16 and truncates when it
+makes one, and reads of an argument what a PyTorch tensor has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import warnings
+from typing import Any
+
+os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+
+import ml_dtypes
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+from triton_corpus import CASES, graph_of
+
+from lamina_fx import Interpreter
+from lamina_inductor.backends.triton import TritonBackend, TritonProgram, load_function
+from lamina_prims import operator
+from lamina_prims.arrays import numpy_dtype
+
+
+class HostStorage:
+    """The memory of an array; copying it to the host and back does nothing."""
+
+    def __init__(self, array: np.ndarray | None) -> None:
+        self.array = array
+
+    def data_ptr(self) -> int:
+        return self.array.__array_interface__["data"][0] if self.array is not None else 0
+
+    def cpu(self) -> HostStorage:
+        return self
+
+    def copy_(self, other: HostStorage) -> None:
+        assert other.array is self.array
+
+
+class HostTensor:
+    """An array as an argument: what the interpreter asks of one."""
+
+    def __init__(self, array: np.ndarray | None, dtype: Any = None) -> None:
+        self.storage = HostStorage(array)
+        self.dtype = array.dtype if array is not None else dtype
+
+    def data_ptr(self) -> int:
+        return self.storage.data_ptr()
+
+    def untyped_storage(self) -> HostStorage:
+        return self.storage
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        return self.storage.array.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(s // self.storage.array.itemsize for s in self.storage.array.strides)
+
+    def new_empty(self, size: int, device: Any = None) -> HostTensor:
+        return HostTensor(None, self.dtype)
+
+    def set_(self, storage: HostStorage, offset: int, size: Any, stride: Any) -> None:
+        self.storage = storage
+
+
+def round_to_bfloat16() -> None:
+    """Make the interpreter's conversions from and to bfloat16 right."""
+    cast = interpreter.InterpreterBuilder.cast_impl
+
+    def cast_impl(self: Any, source: Any, target: Any) -> Any:
+        if source.dtype.scalar == tl.bfloat16:
+            bits = source.data.astype(np.uint32) << np.uint32(16)
+            source = interpreter.TensorHandle(bits.view(np.float32), tl.float32)
+        if target.scalar == tl.bfloat16:
+            narrow = source.data.astype(ml_dtypes.bfloat16).view(np.uint16)
+            return interpreter.TensorHandle(narrow, tl.bfloat16)
+        return cast(self, source, target)
+
+    interpreter.InterpreterBuilder.cast_impl = cast_impl
+
+
+class Library:
+    """libdevice by NumPy."""
+
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"} | {
+        "atanh": "arctanh", "pow": "power", "atan2": "arctan2"
+    }  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("erfc", "lgamma"):
+            function: Any = np.vectorize(getattr(math, name))
+        else:
+            function = getattr(np, self.names.get(name, name))
+
+        def call(*args: Any) -> Any:
+            first = next(a for a in args if isinstance(a, tl.tensor))
+            data = function(*[a.handle.data if isinstance(a, tl.tensor) else a for a in args])
+            scalar = first.dtype.scalar
+            kind = tl.block_type(scalar, list(data.shape)) if first.type.is_block() else scalar
+            return tl.tensor(interpreter.TensorHandle(data.astype(first.handle.data.dtype), scalar), kind)
+
+        return call
+
+
+def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarray], int]:
+    """The buffers that the program returns, and the error word."""
+    memory: dict[str, np.ndarray] = {}
+    for buffer in program.program.buffers.values():
+        count = math.prod(buffer.shape)
+        given = {"input": inputs, "constant": program.program.constants}.get(buffer.storage)
+        memory[buffer.name] = (
+            np.full(count, 77).astype(numpy_dtype(buffer.dtype)) if given is None else given[buffer.index]
+        )
+    error = np.zeros(1, np.int32)
+    for launch in program.launches:
+        function = load_function(launch.kernel)
+        function.fn.__globals__["libdevice"] = Library()
+        arguments: list[Any] = [HostTensor(memory[b]) for b in launch.buffers]
+        arguments += [*launch.sizes, *([HostTensor(error)] if launch.kernel.checks else [])]
+        function[(launch.grid,)](*arguments, **launch.kernel.constants)
+    results = [memory[r.value].reshape(program.program.buffers[r.value].shape) for r in program.program.outputs]
+    return results, int(error[0])
+
+
+def difference(got: np.ndarray, want: np.ndarray) -> str | None:
+    """None when they are as near as they should be."""
+    want = np.asarray(want)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
+    if want.dtype.kind in "biu":
+        return None if np.array_equal(got, want) else f"{np.sum(got != want)} of {got.size} differ: {got} {want}"
+    tolerance = {8: 1e-12, 4: 2e-5, 2: 1e-2}[want.dtype.itemsize]
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
+        return None
+    return f"differ by {np.nanmax(np.abs(got - want))}"
+
+
+def check(name: str) -> str | None:
+    """What is wrong with a case."""
+    fn, inputs, _ = CASES[name]
+    graph = graph_of(fn, inputs)
+    wanted = Interpreter(graph, operator).run(*inputs)
+    results, error = run(TritonBackend().emit(graph), [np.array(a) for a in inputs])
+    if error:
+        return f"error word {error}"
+    found = [difference(got, want) for got, want in zip(results, wanted, strict=True)]
+    wrong = [f"result {k}: {text}" for k, text in enumerate(found) if text]
+    return "; ".join(wrong) or None
+
+
+def bad_index() -> str | None:
+    """An index out of range sets the error word and leaves memory alone."""
+    fn, (table, index), _ = CASES["embedding"]
+    index = index.copy()
+    index[1, 1] = 10
+    _, error = run(TritonBackend().emit(graph_of(fn, (table, index))), [table, index])
+    return None if error == 1 else f"error word {error}"
+
+
+def main(names: list[str]) -> None:
+    round_to_bfloat16()
+    warnings.simplefilter("ignore")
+    report: dict[str, str | None] = {}
+    for name in names or [*CASES, "bad index"]:
+        try:
+            report[name] = bad_index() if name == "bad index" else check(name)
+        except Exception as error:  # noqa: BLE001 - the test of this case says what it is
+            report[name] = f"{type(error).__name__}: {error}"
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
