@@ -1,7 +1,7 @@
 """First-call times: a new process, empty caches (cold), then a new process with the caches kept (warm).
 
-Imports of the engine are not counted, and Python's own bytecode files exist: a process that only imports the engine runs
-first. Beside wall time stands processor time (this process and its compilers'), which a busy machine disturbs less.
+Imports of the engine are not counted, and Python's own bytecode files exist: a process that only imports the engine
+runs first. Beside wall time stands processor time (this process and its compilers'), which a busy machine disturbs less.
 """
 
 from __future__ import annotations

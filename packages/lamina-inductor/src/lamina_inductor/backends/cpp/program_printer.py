@@ -23,8 +23,9 @@ from .step_printer import print_convolution, print_copy, print_gemm, print_host_
 
 __all__ = ["PrintedProgram", "layout_numbers", "print_program"]
 
-_KERNELS_PER_UNIT = 6
-"""A unit costs 40 ms before its first kernel, a kernel about 25 ms."""
+_UNIT = 5000
+"""Weight of code (see ``_weight``) that is worth a unit of its own: about 80 ms, where a unit costs 20 ms before its
+first kernel."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,13 @@ def print_program(program: Program, *, libmvec: bool, max_units: int = 1, timed:
     """
     kernels, shared = _distinct(program.kernels)
     names = [k for k in kernels if shared[k] == k]
-    count = max(1, min(max_units, len(names) // _KERNELS_PER_UNIT))
     host = _HostPrinter(program, shared, timed).text()
+    weights = {k: _weight(kernels[k]) for k in names}
+    count = max(1, min(max_units, len(names), (sum(weights.values()) + len(host) // _HOST_SHARE) // _UNIT))
     if count == 1:
         body = "\n".join([kernels[k] for k in names]) + "\n" + host
         return PrintedProgram((preamble(body, libmvec=libmvec) + body,), kernels, shared)
-    groups = _balance(names, kernels, count)
+    groups = _balance(weights, [len(host) // _HOST_SHARE, *[0] * (count - 1)])
     units = []
     for i, group in enumerate(groups):
         text = "\n".join([_exported(kernels[k]) for k in group])
@@ -91,14 +93,24 @@ def _distinct(kernels: Sequence[Kernel]) -> tuple[dict[str, str], dict[str, str]
     return texts, shared
 
 
-def _balance(names: Sequence[str], texts: dict[str, str], count: int) -> list[list[str]]:
-    groups: list[list[str]] = [[] for _ in range(count)]
-    weights = [0] * count
-    for name in sorted(names, key=lambda n: -len(texts[n])):
-        lightest = weights.index(min(weights))
+_HOST_SHARE = 4
+"""The host program is compiled without optimisation: a character of it costs this much less than one of a kernel."""
+
+
+def _weight(text: str) -> int:
+    """What compiling a kernel takes, in characters of loops: one has a fixed part, too."""
+    return len(text) + 500
+
+
+def _balance(weights: dict[str, int], given: list[int]) -> list[list[str]]:
+    """Groups of names of about equal weight; ``given`` is what each group weighs already."""
+    groups: list[list[str]] = [[] for _ in given]
+    for name in sorted(weights, key=lambda n: -weights[n]):
+        lightest = given.index(min(given))
         groups[lightest].append(name)
-        weights[lightest] += len(texts[name]) + 500
-    return [sorted(g, key=names.index) for g in groups]
+        given[lightest] += weights[name]
+    order = list(weights)
+    return [sorted(group, key=order.index) for group in groups]
 
 
 _CLOCK = """struct lm_time { long seconds, nanoseconds; };
@@ -131,7 +143,8 @@ class _HostPrinter:
         head += [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]
         inner = "\n".join([*head, body, "    return (int)error;"])
         signature = "int lamina_run(const lm_host *h, void *const *io, const i64 *sizes, char *ws)"
-        run = f'extern "C" __attribute__((visibility("default"))) {signature} {{\n{inner}\n}}\n'
+        # Straight-line code that runs once a call: optimising it takes as long as ten kernels and saves nothing.
+        run = f'extern "C" __attribute__((visibility("default"))) LM_PLAIN {signature} {{\n{inner}\n}}\n'
         clock = _CLOCK.replace("COUNT", str(max(1, len(self.program.steps)))) if self.timed else ""
         return clock + run + (self.layout() if self.program.sizes else "")
 

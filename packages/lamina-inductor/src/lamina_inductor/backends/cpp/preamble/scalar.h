@@ -12,6 +12,11 @@ typedef int i32;
 typedef long i64;
 typedef float f32;
 typedef double f64;
+#ifdef __clang__
+#define LM_PLAIN __attribute__((optnone, noinline))
+#else
+#define LM_PLAIN __attribute__((optimize("O0")))
+#endif
 #define LM_INLINE static inline __attribute__((always_inline))
 #define LM_NOINLINE static __attribute__((noinline, unused))
 #define LM_SPECIAL inline __attribute__((always_inline))
