@@ -42,6 +42,7 @@ LM_NOINLINE void lm_parts_body(void *context, i64 begin, i64 end) {
     for (; k < all->count && all->starts[k] < end; ++k) {
         const lm_part *part = all->parts + k;
         i64 first = all->starts[k], units = all->starts[k + 1] - first;
+        if (units <= 0) continue; // a part over an empty tensor
         i64 from = begin > first ? begin - first : 0, to = end - first < units ? end - first : units;
         i64 a = (i64)((__int128)part->n * from / units), b = (i64)((__int128)part->n * to / units);
         if (part->grain >= 64) { // as the pool does: remainders of vectorised loops do not depend on the threads

@@ -1,0 +1,91 @@
+"""The C++ backend proves itself against every operator's samples.
+
+All samples of an operator are one graph, so that they are one library: compiling is what takes the time. The default
+run takes every ninth operator; ``--all-samples`` takes all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lamina_fx import Graph
+from lamina_fx.graph import Node
+from lamina_inductor import CppBackend
+from lamina_prims import decompose, operator
+from lamina_testing.compare import assert_same
+from lamina_testing.operators import graph_of_call, samples_of
+from lamina_testing.suites import BackendSuite
+
+DEFAULT_EVERY = 9
+
+
+def join(graphs: list[Graph]) -> Graph:
+    """One graph that computes what all of these do, with their inputs and outputs in a row."""
+    joined = Graph()
+    outputs: list[Any] = []
+    known: dict[Node, Node] = {}
+    for graph in graphs:
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                known[node] = joined.node_copy(node, known.__getitem__)
+    for number, graph in enumerate(graphs):
+        for node in graph.nodes:
+            if node.op == "output":
+                value = node.args[0]
+                outputs += [known[n] for n in _flat(value)]
+            elif node.op == "get_attr":
+                name = f"g{number}_{node.target}"
+                joined.attributes[name] = graph.attributes[node.target]
+                known[node] = joined.get_attr(name, spec=node.spec)
+            elif node.op != "placeholder":
+                known[node] = joined.node_copy(node, known.__getitem__)
+    joined.output(tuple(outputs))
+    return joined
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [node for part in value for node in _flat(part)]
+    return [value] if isinstance(value, Node) else []
+
+
+def _flat_arrays(value: Any) -> list[Any]:
+    if isinstance(value, (tuple, list)):
+        return [array for part in value for array in _flat_arrays(part)]
+    return [value] if hasattr(value, "dtype") else []
+
+
+class TestCpp(BackendSuite):
+    """Every sample of an operator, in one library."""
+
+    @pytest.fixture(autouse=True)
+    def _choose(self, request: pytest.FixtureRequest) -> None:
+        number = [*BackendSuite.test_samples.pytestmark[0].args[1]].index(request.node.callspec.params["id"])
+        if number % DEFAULT_EVERY and not request.config.getoption("--all-samples", default=False):
+            pytest.skip("not in the default part: run with --all-samples")
+
+    @pytest.mark.parametrize("id", BackendSuite.test_samples.pytestmark[0].args[1])
+    def test_samples(self, id: str) -> None:
+        """The compiled samples give the reference's values."""
+        op = operator(id)
+        graphs: list[Graph] = []
+        inputs: list[Any] = []
+        wanted: list[Any] = []
+        for sample in samples_of(op):
+            want = _flat_arrays(op(*sample.args, **sample.kwargs))
+            graph, arrays = graph_of_call(op, sample.args, sample.kwargs)
+            graphs.append(decompose(graph, level="prims"))
+            inputs += arrays
+            wanted.append(want)
+        kept = [np.array(x) for x in inputs]
+        results = list(CppBackend().compile(join(graphs), name=id)(*inputs))
+        for number, want in enumerate(wanted):
+            got, results = results[: len(want)], results[len(want) :]
+            for have, expected in zip(got, want, strict=True):
+                assert_same(np.asarray(have), expected, f"{id}, sample {number}", self.factor)
+        assert not results
+        for before, after in zip(kept, inputs, strict=True):
+            np.testing.assert_array_equal(before, after, err_msg=f"{id}: an input has changed")
