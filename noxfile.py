@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 from dev import DISTRIBUTIONS  # noqa: E402
+
 from wheelhouse import build  # noqa: E402
 
 nox.options.sessions = ["lint", "types", "layers", "unit", "docs_test", "integration"]
@@ -96,6 +97,17 @@ def pythons(session: nox.Session, version: str) -> None:
         session.run(python, "-m", "pytest", "-q", tests, *session.posargs, external=True, env=environment())
 
 
+@nox.session
+def triton(session: nox.Session) -> None:
+    """Triton kernels without a GPU: they compile for two targets, and compute the right thing in the interpreter."""
+    folder = build()
+    wanted = ("lamina-inductor[triton]", "lamina-testing", *TEST_REQUIREMENTS)
+    session.install("-q", "--upgrade", "--find-links", str(folder), *wanted)
+    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), "lamina-inductor")
+    tests = sorted(map(str, Path("packages/lamina-inductor/tests").glob("test_triton_*.py")))
+    session.run("pytest", "-q", *tests, *session.posargs, env=environment())
+
+
 @nox.session(venv_backend="none")
 @nox.parametrize("dist", DISTRIBUTIONS, ids=DISTRIBUTIONS)
 def wheel(session: nox.Session, dist: str) -> None:
@@ -124,7 +136,7 @@ def deps(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def conformance(session: nox.Session) -> None:
     """The conformance suite on our own backends, with every sample."""
-    session.run("pytest", "-q", "tests_integration/conformance", *session.posargs, env=environment())
+    session.run("pytest", "-q", "tests_integration/conformance", "--all-samples", *session.posargs, env=environment())
 
 
 @nox.session(venv_backend="none")

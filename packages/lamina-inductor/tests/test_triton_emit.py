@@ -69,7 +69,7 @@ def test_products_are_steps_of_their_own() -> None:
     program = TritonBackend().emit(graph)
     assert [e.operator for e in program.externs] == ["dot_general"]
     assert [k.name for k in program.kernels] == ["k0_maximum"]
-    with pytest.raises(NotImplementedError, match="^dot_general: the Triton backend generates pointwise and reduction"):
+    with pytest.raises(NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and reduction"):
         TritonBackend().emit(graph, externs=False)
 
 
@@ -83,7 +83,7 @@ def test_operators_without_code_are_steps_with_the_line() -> None:
 
 def test_complex_numbers_are_refused() -> None:
     graph = graph_of(lambda x: ops.cat((x, x), 0), (floats(4).astype(np.complex64),))
-    with pytest.raises(NotImplementedError, match="Triton has no values of dtype complex64.*kernel of cat"):
+    with pytest.raises(NotImplementedError, match=r"Triton has no values of dtype complex64.*kernel of cat"):
         TritonBackend().emit(graph)
 
 

@@ -79,7 +79,7 @@ def _offered() -> dict[str, Any]:
 
 def list_backends() -> list[str]:
     """Names that ``compile(backend=...)`` takes."""
-    return sorted({"cpp", "reference", *_offered()})
+    return sorted({"cpp", "reference", "triton", *_offered()})
 
 
 def backend_of(name: str | Backend) -> Backend:
@@ -87,6 +87,7 @@ def backend_of(name: str | Backend) -> Backend:
 
     Raises:
         ValueError: there is no such backend; the message lists those there are.
+        NotImplementedError: the backend cannot run anything here yet.
     """
     if not isinstance(name, str):
         if not hasattr(name, "compile"):
@@ -98,6 +99,12 @@ def backend_of(name: str | Backend) -> Backend:
         from lamina_inductor import CppBackend  # the code generator is loaded when something is compiled
 
         return CppBackend()
+    if name == "triton":
+        from lamina_inductor.backends.triton import TritonBackend  # as above
+
+        backend = TritonBackend()
+        backend.require_device()
+        return backend
     point = _offered().get(name)
     if point is None:
         raise ValueError(f"no backend named {name!r}; there are: {', '.join(list_backends())}")
