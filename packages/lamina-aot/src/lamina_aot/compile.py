@@ -12,7 +12,6 @@ from typing import Any
 from lamina_fx import Graph
 
 from .checkpoint import recompute_checkpoints
-from .joint import JointGraph
 from .partition import partition
 from .runtime import CompiledGraph, CompileGraph, Executable
 from .second import gradient_graph

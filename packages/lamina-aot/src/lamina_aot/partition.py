@@ -113,7 +113,7 @@ class _Facts:
         if isinstance(node.spec, tuple):
             return INFINITE  # several results: each is kept by its getitem
         if node in self.overwritten:
-            return INFINITE  # the caller's memory holds something else by then; a clone is kept
+            return 2 * bytes_of(node) + 2  # the caller's memory holds something else by then: a copy is kept
         if node.op in ("placeholder", "get_attr") or node in self.returned:
             return 1 + bytes_of(node) // 64  # it lives anyway
         if _checkpointed(node):
@@ -142,11 +142,13 @@ def ancestors(roots: list[Node]) -> set[Node]:
 def _split(joint: JointGraph, facts: _Facts, saved: list[Node]) -> Partition:
     inputs = joint.graph.placeholders[: len(joint.inputs)]
     results = joint.results
+    copies = _copy_overwritten(joint, [node for node in saved if node in facts.overwritten])
     returned = list(results[: joint.forward_count])
-    returned += [node for node in saved if node not in inputs and node not in returned]
+    returned += [copies.get(node, node) for node in saved if node in copies or node not in {*inputs, *returned}]
     places = {node: ("input", k) for k, node in enumerate(inputs)}
     for k, node in enumerate(returned):
         places.setdefault(node, ("result", k))
+    places.update({node: places[copy] for node, copy in copies.items()})
     order = sorted(saved, key=places.__getitem__)
     kept = [node for node in returned if isinstance(node, Node)]
     forward = extract(joint, inputs, ancestors(kept) | facts.forward, tuple(returned))
@@ -155,6 +157,15 @@ def _split(joint: JointGraph, facts: _Facts, saved: list[Node]) -> Partition:
     backward = extract(joint, backward_inputs, needed, results[joint.forward_count :])
     symbols = _add_symbols(backward)
     return Partition(forward, backward, tuple(order), tuple(places[n] for n in order), _kept_bytes(saved), symbols)
+
+
+def _copy_overwritten(joint: JointGraph, nodes: list[Node]) -> dict[Node, Node]:
+    """A copy, in the forward, of each of these inputs, which it writes at its end."""
+    copies = {}
+    for node in nodes:
+        with joint.graph.inserting_after(joint.graph.placeholders[-1]):
+            copies[node] = joint.graph.call_function("clone", (node,), spec=node.spec)
+    return copies
 
 
 def _add_symbols(graph: Graph) -> tuple[Any, ...]:

@@ -73,7 +73,6 @@ class _Trace:
             outputs += [OutputInfo("rebase", k, value=self.values[k], requires_grad=True) for k in rebased]
             outputs = [replace(o, node=replay.node_of(o.value)) if o.requires_grad else o for o in outputs]
             tangents, outputs, gradients, backward_nodes = self._differentiate(outputs)
-            self._protect_written(backward_nodes)
             written = [self._written(k) and k not in rebased for k in range(len(self.values))]
             self._write_back(written)
         found = [g for g in gradients.values() if g is not None]
@@ -175,17 +174,6 @@ class _Trace:
                 final = self.tracer.value(value)
                 if final is not node:
                     self.graph.call_function("copy_to", (node, final), effect="write")
-
-    def _protect_written(self, backward_nodes: set[Node]) -> None:
-        """The backward runs after the input has been overwritten: let it use a copy taken before."""
-        for k, node in enumerate(self.nodes):
-            users = [user for user in node.users if user in backward_nodes]
-            if not users or not self._written(k):
-                continue
-            with self.graph.inserting_after(node):
-                copy = self.graph.call_function("clone", (node,), spec=node.spec)
-            for user in users:
-                user.replace_input_with(node, copy)
 
     # -- derivatives -----------------------------------------------------------------------------
 

@@ -297,11 +297,16 @@ class _Assembly:
         )
 
 
+_RUNTIME_ERRORS = frozenset(("gather", "scatter", "scatter_add", "scatter_reduce"))
+"""Operators that raise this in eager, too, where an index is out of range."""
+
+
 def _check(number: int, source: Value, dim: int) -> Check:
     _, op, line = source.origin
     where = f" (at {line})" if line else ""
     size = source.inputs[0].shape[dim]
-    return Check(number, "IndexError", f"{op}: an index is out of range for dimension {dim} with size {size}{where}")
+    kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
+    return Check(number, kind, f"{op}: an index is out of range for dimension {dim} with size {size}{where}")
 
 
 def _device(lowered: LoweredGraph) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..autograd import Function, backward
 from ..autograd.grad_mode import enable_grad, is_grad_enabled
+from ..creation import tensor as make_tensor
 from ..random import default_generator
 from ..tensor import Tensor
 
@@ -27,7 +28,9 @@ class _Checkpoint(Function):
     """Runs ``function`` without a tape; the backward runs it again with one."""
 
     @staticmethod
-    def forward(ctx: Any, function: Callable[..., Any], preserve: bool, kwargs: dict[str, Any], *args: Any) -> Any:
+    def forward(
+        ctx: Any, function: Callable[..., Any], preserve: bool, kwargs: dict[str, Any], anchor: Any, *args: Any
+    ) -> Any:
         """Run; keep the arguments and where the random numbers stood."""
         ctx.function, ctx.kwargs = function, kwargs
         ctx.state = default_generator.get_state() if preserve else None
@@ -35,7 +38,7 @@ class _Checkpoint(Function):
         ctx.others = {k: a for k, a in enumerate(args) if not isinstance(a, Tensor)}
         ctx.count = len(args)
         ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
-        return function(*args, **kwargs)
+        return function(*args, **kwargs) if anchor is None else _run_tracked(ctx, function, args, kwargs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
@@ -52,8 +55,20 @@ class _Checkpoint(Function):
             default_generator.set_state(current)
         results = results if isinstance(results, tuple) else (results,)
         pairs = [(r, c) for r, c in zip(results, cotangents, strict=True) if isinstance(r, Tensor) and r.requires_grad]
-        backward([r for r, _ in pairs], [c for _, c in pairs])
-        return (None, None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
+        if pairs:
+            backward([r for r, _ in pairs], [c for _, c in pairs])
+        return (None, None, None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))
+
+
+def _run_tracked(ctx: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run with a tape that is dropped at once: it tells which results depend on leaves that the function uses."""
+    with enable_grad():
+        results = function(*args, **kwargs)
+    several = isinstance(results, tuple)
+    detached = [r.detach() if isinstance(r, Tensor) else r for r in (results if several else (results,))]
+    tracked = [isinstance(r, Tensor) and r.requires_grad for r in (results if several else (results,))]
+    ctx.mark_non_differentiable(*(r for r, t in zip(detached, tracked, strict=True) if isinstance(r, Tensor) and not t))
+    return tuple(detached) if several else detached[0]
 
 
 def checkpoint(
@@ -70,7 +85,12 @@ def checkpoint(
     """
     if not is_grad_enabled():
         return function(*args, **kwargs)
-    return _Checkpoint.apply(function, preserve_rng_state, kwargs, *args)
+    anchor = None
+    if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        anchor = make_tensor(
+            0.0, requires_grad=True
+        )  # lets the results have a history where only the function's leaves want one
+    return _Checkpoint.apply(function, preserve_rng_state, kwargs, anchor, *args)
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
