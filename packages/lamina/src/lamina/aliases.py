@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
@@ -30,8 +29,8 @@ ALIASES = {
 """Package paths here and what they stand for."""
 
 
-class _AliasLoader(Loader):
-    """Hands out the target module itself."""
+class _AliasLoader:
+    """Hands out the target module itself. (The base classes of finders and loaders load half of importlib.)"""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -47,7 +46,7 @@ class _AliasLoader(Loader):
         module.__spec__, module.__loader__, module.__package__ = self.saved
 
 
-class _AliasFinder(MetaPathFinder):
+class _AliasFinder:
     """Finds names under the aliases."""
 
     def find_spec(

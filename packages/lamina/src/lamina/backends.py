@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,6 +73,8 @@ def _tensor(array: Any) -> Tensor:
 
 @cache
 def _offered() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # loads the e-mail package; most programs name no such backend
+
     return {point.name: point for point in entry_points(group="lamina.backends")}
 
 
