@@ -262,7 +262,7 @@ def test_guards_choose_the_entry_most_recent_first(table):
     assert after["compiled"] - before["compiled"] == 2 and after["hits"] - before["hits"] == 3
     assert [str(e[1]) for e in _core.entries(f.__code__, table.owner)[0:1]]
     assert "L['n'] == 1" in str(_core.entries(f.__code__, table.owner)[0])
-    (info, failed), = table.seen[1]
+    ((info, failed),) = table.seen[1]
     assert str(info[failed]) == "L['n'] == 1"
 
 

@@ -31,7 +31,7 @@ _OPCODES = {
         "local", "global", "builtin", "free_cell", "cell_contents", "attr", "instance_attr", "type_attr", "type",
         "item", "dict_item", "dict_key", "get_item", "function_code", "function_globals", "function_default",
         "function_kwdefault", "function_cell", "method_function", "method_self", "const", "weak", "module",
-        "tensor_property", "dict_value",
+        "tensor_property", "dict_value", "super_attr",
     ))
 }  # fmt: skip
 _FIRST_CHECK = 32

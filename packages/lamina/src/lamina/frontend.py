@@ -233,6 +233,8 @@ class LaminaFrontend:
         """Operators, functions and methods made from them, in-place methods, and Python's operators."""
         if isinstance(function, Operator):
             return function.id
+        if type(type(function).__hash__) is FunctionType:  # an object of the user's: its __hash__ is not ours to run
+            return None
         try:
             return self._python.get(function) or operator_of(function)
         except TypeError:

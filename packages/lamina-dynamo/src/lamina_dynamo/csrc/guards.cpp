@@ -133,6 +133,31 @@ static PyObject *function_part(const Instruction &i, PyObject *value)
     }
 }
 
+/* What the classes behind a class in the mro of `type` hold under a name; `where` is (weak reference to the class, name). */
+PyObject *super_lookup(PyObject *type, PyObject *where)
+{
+    PyObject *mro = PyType_Check(type) ? reinterpret_cast<PyTypeObject *>(type)->tp_mro : nullptr;
+    if (mro == nullptr) return nullptr;
+    PyObject *start = weak_target(PyTuple_GET_ITEM(where, 0)), *name = PyTuple_GET_ITEM(where, 1);
+    bool is_behind = false;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(mro); k++) {
+        auto *base = reinterpret_cast<PyTypeObject *>(PyTuple_GET_ITEM(mro, k));
+        if (!is_behind) {
+            is_behind = reinterpret_cast<PyObject *>(base) == start;
+            continue;
+        }
+#if PY_VERSION_HEX >= 0x030C0000
+        PyObject *table = PyType_GetDict(base); /* built-in types have one per interpreter */
+        Py_XDECREF(table);                      /* the type keeps it */
+#else
+        PyObject *table = base->tp_dict;
+#endif
+        PyObject *found = dict_get(table, name);
+        if (found != nullptr) return found;
+    }
+    return nullptr;
+}
+
 /* A borrowed value, or a new reference with *owned set; NULL when the step does not exist. */
 static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *const *regs, bool *owned)
 {
@@ -146,6 +171,7 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
     case Op::InstanceAttr: return dict_get(instance_dict(value), i.object);
     case Op::TypeAttr:
         return PyType_Check(value) ? _PyType_Lookup(reinterpret_cast<PyTypeObject *>(value), i.object) : nullptr;
+    case Op::SuperAttr: return super_lookup(value, i.object);
     case Op::Type: return reinterpret_cast<PyObject *>(Py_TYPE(value));
     case Op::Item:
         if (PyTuple_Check(value)) return tuple_get(value, i.number);

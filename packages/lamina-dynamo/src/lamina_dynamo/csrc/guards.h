@@ -17,7 +17,7 @@ namespace lamina {
 enum class Op : uint8_t {
     Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKey, GetItem,
     FunctionCode, FunctionGlobals, FunctionDefault, FunctionKwDefault, FunctionCell, MethodFunction, MethodSelf, Const, Weak,
-    Module, TensorProperty, DictValue,
+    Module, TensorProperty, DictValue, SuperAttr,
     /* checks, in the order of lamina_dynamo.guard.GuardKind */
     CheckId = 32, CheckType, CheckNone, CheckCode, CheckCell, CheckLength, CheckEquals, CheckTensor, CheckDictHas,
     CheckDictKeys, CheckNameAbsent, CheckAttr, CheckAmbient, CheckArray, CheckSame, CheckDistinct, CheckNoOverlap,
@@ -83,5 +83,7 @@ bool learn_ndarray(PyObject *type, PyObject *sample);
 bool learn_tensor_type(PyObject *type);
 
 bool same_constant(PyObject *a, PyObject *b);
+
+PyObject *super_lookup(PyObject *type, PyObject *where);
 
 }  // namespace lamina

@@ -187,6 +187,18 @@ static PyObject *type_lookup(PyObject *, PyObject *const *args, Py_ssize_t n)
     return Py_XNewRef(found);
 }
 
+/* super_lookup(type, (weak reference to a class, name)) */
+static PyObject *super_entry(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) != 2 || !PyWeakref_Check(PyTuple_GET_ITEM(args[1], 0))) {
+        PyErr_SetString(PyExc_TypeError, "super_lookup(type, (weak reference to a class, name))");
+        return nullptr;
+    }
+    PyObject *found = super_lookup(args[0], args[1]);
+    if (found == nullptr) PyErr_SetObject(PyExc_AttributeError, PyTuple_GET_ITEM(args[1], 1));
+    return Py_XNewRef(found);
+}
+
 static PyObject *dict_entry(PyObject *const *args, Py_ssize_t n, bool want_value)
 {
     Py_ssize_t at = 0, index = n == 2 && PyDict_Check(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
@@ -285,6 +297,8 @@ static PyMethodDef functions[] = {
     {"uncaptured", uncaptured, METH_O, "uncaptured(callable)\n\nThe callable, with no frame captured while it runs."},
     {"type_lookup", reinterpret_cast<PyCFunction>(type_lookup), METH_FASTCALL,
      "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
+    {"super_lookup", reinterpret_cast<PyCFunction>(super_entry), METH_FASTCALL,
+     "super_lookup(type, (weak reference to a class, name))\n\nWhat the classes behind it in the mro hold, raw."},
     {"dict_key", reinterpret_cast<PyCFunction>(dict_key), METH_FASTCALL, "dict_key(dict, index)\n\nThe index-th key."},
     {"dict_value", reinterpret_cast<PyCFunction>(dict_value), METH_FASTCALL,
      "dict_value(dict, index)\n\nThe index-th value."},

@@ -17,7 +17,7 @@ Which class for which read:
   `CellContents(FreeCell(name))`);
 - an attribute: `InstanceAttr` where the value was found in the instance's `__dict__` (no Python code can run),
   `TypeAttr` on the source of a type where it was found on the type (the raw descriptor), `Attr` where only a full
-  `getattr` will do;
+  `getattr` will do; `SuperAttr` for what ``super()`` finds;
 - a module's parameter: `module_entry(base, "_parameters", name)`;
 - a container: `Item` with an int for lists and tuples, `DictItem` for dicts (subclasses too, `__getitem__` is not
   called), `DictKey` and `DictValue` for the n-th entry, `GetItem` for `base[key]` by the full protocol;
@@ -46,7 +46,19 @@ from .parts import (
     TensorProperty,
     module_entry,
 )
-from .steps import Attr, CellContents, DictItem, DictKey, DictValue, GetItem, InstanceAttr, Item, TypeAttr, TypeOf
+from .steps import (
+    Attr,
+    CellContents,
+    DictItem,
+    DictKey,
+    DictValue,
+    GetItem,
+    InstanceAttr,
+    Item,
+    SuperAttr,
+    TypeAttr,
+    TypeOf,
+)
 
 __all__ = [
     "Attr",
@@ -73,6 +85,7 @@ __all__ = [
     "MethodSelf",
     "Module",
     "Source",
+    "SuperAttr",
     "Temp",
     "TensorProperty",
     "TypeAttr",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
+from .. import _core
 from .base import Source, Step
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ __all__ = [
     "InstanceAttr",
     "Item",
     "NamedStep",
+    "SuperAttr",
     "TypeAttr",
     "TypeOf",
 ]
@@ -115,6 +118,34 @@ class TypeAttr(NamedStep):
     def emit(self, emitter: Emitter) -> None:
         """`inspect.getattr_static` has the same meaning and is public, but slow; the C reader does one lookup."""
         emitter.call_runtime("type_lookup", lambda: (self.base.emit(emitter), emitter.load_const(self.attr)), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SuperAttr(Step):
+    """What the classes behind `start` in the mro of the type `base` hold under this name, raw: ``super()``'s lookup."""
+
+    base: Source
+    start: weakref.ref[type]
+    attr: str
+    opcode: ClassVar[str] = "super_attr"
+
+    def step(self) -> tuple[str, object]:
+        """The class, held weakly, and the name."""
+        return self.opcode, (self.start, self.attr)
+
+    @property
+    def name(self) -> str:
+        """``super(C, type(L['x'])).<name>``."""
+        return f"super({getattr(self.start(), '__qualname__', '?')}, {self.base.name}).<{self.attr}>"
+
+    def read(self, value: object) -> object:
+        """Search the mro behind the class."""
+        return _core.super_lookup(value, (self.start, self.attr))
+
+    def emit(self, emitter: Emitter) -> None:
+        """Call the C reader."""
+        where = (self.start, self.attr)
+        emitter.call_runtime("super_lookup", lambda: (self.base.emit(emitter), emitter.load_const(where)), 2)
 
 
 @dataclass(frozen=True, slots=True)

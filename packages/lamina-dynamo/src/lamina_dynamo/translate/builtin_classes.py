@@ -24,7 +24,6 @@ from ..variables import (
     ListVariable,
     MapIterator,
     PartialVariable,
-    RangeVariable,
     ScalarVariable,
     SequenceVariable,
     SliceVariable,
@@ -96,7 +95,7 @@ def _deque(tx: Any, values: Any = None, maxlen: Any = NONE) -> VariableTracker:
 
 @rule_for(range)
 def _range(tx: Any, *bounds: Any) -> VariableTracker:
-    return RangeVariable(range(*[tx.index_of(b) for b in bounds]))
+    return tx.call_native(range, [ConstantVariable(tx.index_of(b)) for b in bounds], {})
 
 
 @rule_for(slice)

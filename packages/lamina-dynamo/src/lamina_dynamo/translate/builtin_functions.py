@@ -71,6 +71,8 @@ def _isinstance(tx: Any, value: Any, classes: Any) -> VariableTracker:
                 return ConstantVariable(True)
         elif isinstance(cls, (type, types.UnionType)) and issubclass(kind, cls):
             return ConstantVariable(True)
+        elif not isinstance(cls, (type, types.UnionType)):
+            return tx.call_native(isinstance, [ConstantVariable(None), ConstantVariable(cls)], {})
     return ConstantVariable(False)
 
 

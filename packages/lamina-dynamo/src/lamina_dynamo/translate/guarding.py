@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from types import (
-    MappingProxyType,
-)  # fmt: skip
+import weakref
+from types import MappingProxyType
 from typing import Any
 
+from .. import _core
 from .. import guard as g
+from ..source import SuperAttr, TypeOf
 from ..variables import (
     ClassVariable,
     DictVariable,
@@ -48,16 +49,25 @@ class Guarding:
         else:
             self.guard(g.dict_has(variable.source, key, False))
 
-    def guard_super(self, instance: Any, base: type, name: str, raw: Any) -> None:
-        """What a class behind in the mro holds under a name; the instance's type is guarded, the entry of the
-        class is not a step that a source can make, so it is checked by a function.
-        """
-        source = instance.source if isinstance(instance, ClassVariable) else getattr(instance, "cls_source", None)
-        key = (base, name)
-        if source is None or key in self.super_guards:
-            return
-        self.super_guards.add(key)
-        self.guard(g.python_check(source, _MroEntry(base, name, raw), f"super {base.__qualname__}.{name} is unchanged"))
+    def guard_id(self, value: Any, source: Any) -> None:
+        """The source is this very object."""
+        if source is not None:
+            self.guard(g.id_is(source, value))
+
+    def super_source(self, instance: Any, is_class: bool, start: type, name: str) -> Any:
+        """Where ``super(start, instance)`` finds a name; None when the instance's class has no source."""
+        if is_class:
+            base = instance.source
+        elif isinstance(instance, ClassVariable):
+            base = instance.source and TypeOf(instance.source)
+        else:
+            base = getattr(instance, "cls_source", None)
+        return None if base is None else SuperAttr(base, weakref.ref(start), name)
+
+    def guard_super_lacks(self, source: SuperAttr) -> None:
+        """``super()`` does not find this name."""
+        what = f"{source} does not exist"
+        self.guard(g.python_check(source.base, _SuperLacks((source.start, source.attr)), what))
 
 
 class Has:
@@ -80,16 +90,17 @@ class _Lacks(Has):
         return self.member not in value
 
 
-class _MroEntry:
-    """An entry of a class's own dict, by identity; holds the class and the entry weakly where it can."""
+class _SuperLacks:
+    """That a lookup by ``super()`` finds nothing."""
 
-    __slots__ = ("base", "entry", "name")
+    __slots__ = ("where",)
 
-    def __init__(self, base: type, name: str, raw: Any) -> None:
-        self.base = g.Identity.of(base)
-        self.name = name
-        self.entry = g.Identity.of(raw)
+    def __init__(self, where: tuple[Any, str]) -> None:
+        self.where = where
 
     def __call__(self, value: Any) -> bool:
-        base = self.base.get()
-        return base is not None and base.__dict__.get(self.name) is self.entry.get()  # type: ignore[attr-defined]
+        try:
+            _core.super_lookup(value, self.where)
+        except AttributeError:
+            return True
+        return False

@@ -7,7 +7,10 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["expression_function", "fill", "new_function", "new_instance", "set_attributes"]
+__all__ = ["expression_function", "fill", "is_value", "new_function", "new_instance", "set_attributes"]
+
+
+_VALUE_MODULES = frozenset(("datetime", "decimal", "fractions", "uuid", "re", "pathlib"))
 
 
 @lru_cache(maxsize=4096)
@@ -21,6 +24,11 @@ def can_make(cls: type) -> bool:
     """Whether `new_instance` works: not for iterators and other objects that only C code makes."""
     native = next((base for base in cls.__mro__ if not base.__flags__ & (1 << 9)), object)
     return native is object or native.__new__ is not object.__new__
+
+
+def is_value(cls: type) -> bool:
+    """Whether instances never change and hold nothing of the user's: one made while compiling may be a constant."""
+    return cls.__module__ in _VALUE_MODULES and not issubclass(cls, type)
 
 
 def new_instance(cls: type, args: tuple[Any, ...]) -> Any:

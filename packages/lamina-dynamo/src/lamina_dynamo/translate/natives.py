@@ -71,7 +71,7 @@ class Natives:
         if key not in self.class_guards and type_lookup(type(raw), "__get__") is not MISSING:
             self.class_guards.add(key)
             if cls.__flags__ & (1 << 9):  # a heap type: its attributes can change
-                self._guard_id(raw, TypeAttr(source, name))
+                self.guard_id(raw, TypeAttr(source, name))
         return raw
 
     def instantiate(self, variable: ClassVariable, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
@@ -108,6 +108,8 @@ class Natives:
                 else (self.wrap_trusted_function(maker))
             )
             instance = made.call(self, [variable, *args], kwargs)
+        elif cls is bytes:
+            return self.call_native(cls, args, kwargs)
         elif maker in self.NATIVE_NEW or (isinstance(maker, type(object.__new__)) and issubclass(cls, BaseException)):
             instance = self.native_new(variable, args, kwargs)
         elif self.is_pure_type(cls):
@@ -128,14 +130,19 @@ class Natives:
 
     def is_pure_type(self, cls: type) -> bool:
         """A built-in type whose instances are immutable values."""
-        return cls.__module__ in (
-            "builtins",
-            "decimal",
-            "fractions",
-            "datetime",
-            "_decimal",
-            "uuid",
-        ) and not cls.__flags__ & (1 << 9)
+        return (
+            cls not in (bytearray, memoryview)
+            and cls.__module__
+            in (
+                "builtins",
+                "decimal",
+                "fractions",
+                "datetime",
+                "_decimal",
+                "uuid",
+            )
+            and not cls.__flags__ & (1 << 9)
+        )
 
     def native_new(self, variable: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """``object.__new__`` and those of the built-in containers."""

@@ -127,6 +127,10 @@ class ObjectRebuilder:
 
     def _build_instance(self, value: UserObjectVariable) -> None:
         """Through ``cls.__new__`` of the built-in base; attributes are set when everything is made."""
+        if value.real is not None and making.is_value(value.cls):
+            self.emitter.load_const(value.real)
+            self.keep(value)
+            return
         if not making.can_make(value.cls):
             raise InternalError(f"an object of type {value.cls.__qualname__} that C code made can not be made again")
         native = value.native

@@ -88,7 +88,6 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.bounded_symbols: list[Any] = []
         self.handled: Any = HANDLED_AT_ENTRY
         self.class_guards: set[tuple[type, str]] = set()
-        self.super_guards: set[tuple[type, str]] = set()
         self.arrays: list[tuple[Any, TensorVariable]] = []
         self.writes: list[tuple[Any, list[int]]] = []
         self.with_gradient: set[TensorVariable] = set()

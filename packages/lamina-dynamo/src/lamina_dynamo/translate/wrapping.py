@@ -107,16 +107,16 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
             return self._wrap_switch(value, source)
         id_ = frontend.operator(value)
         if id_ is not None:
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return OperatorVariable(id_, value, source)
         if isinstance(value, (type, UnionType)):
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return ClassVariable(value, source)
         if isinstance(value, enum.Enum) or frontend.is_constant(value):
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return ConstantVariable(value, source) if isinstance(value, enum.Enum) else OpaqueVariable(value, source)
         if isinstance(value, ModuleType):
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return ModuleVariable(value, source)
         if isinstance(value, BaseException):
             return self._wrap_exception(value, source)

@@ -54,7 +54,7 @@ class WrappingObjects:
 
     def _wrap_switch(self, value: Any, source: Any) -> VariableTracker:
         """A compiled or disabled function: the first is its original here, the second a break when it is called."""
-        self._guard_id(value, source)
+        self.guard_id(value, source)
         reason = self.config.disabled_reason(value)
         if reason is None:
             return self.wrap(value.function, source and Attr(source, "function"))
@@ -62,11 +62,11 @@ class WrappingObjects:
 
     def _wrap_function(self, value: Any, source: Any) -> VariableTracker:
         if self.traces and self.frontend.is_traced(value):
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return TracedFunctionVariable(value, source)
         id_ = self.frontend.operator(value)
         if id_ is not None:
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return OperatorVariable(id_, value, source)
         return UserFunctionVariable(value, source)
 
@@ -76,10 +76,14 @@ class WrappingObjects:
             return self.wrap(value, None)
         return self._wrap_function(value, g_weak(value))
 
+    def wrap_reached_function(self, value: Any, source: Any) -> VariableTracker:
+        """A function that a source reaches; without one it is trusted."""
+        return self.wrap_trusted_function(value) if source is None else self.wrap(value, source)
+
     def _wrap_method(self, value: Any, source: Any) -> VariableTracker:
         id_ = self.frontend.operator(value)
         if id_ is not None:
-            self._guard_id(value, source)
+            self.guard_id(value, source)
             return OperatorVariable(id_, value, source)
         if source is not None:
             self.guard(g.type_is(source, MethodType))
@@ -89,7 +93,7 @@ class WrappingObjects:
     def _wrap_builtin(self, value: Any, source: Any) -> VariableTracker:
         owner = getattr(value, "__self__", None)
         if owner is None or isinstance(owner, ModuleType):
-            self._guard_id(value, source)
+            self.guard_id(value, source)
         elif source is not None and not isinstance(owner, type):  # made anew at each access: its parts are guarded
             self.guard(g.equals(Attr(source, "__name__"), value.__name__))
         id_ = None if value in FUNCTION_RULES else self.frontend.operator(value)
@@ -104,7 +108,7 @@ class WrappingObjects:
         return self.bound_native(inner, value.__name__)
 
     def _wrap_descriptor(self, value: Any, source: Any) -> VariableTracker:
-        self._guard_id(value, source)
+        self.guard_id(value, source)
         id_ = self.frontend.operator(value)
         return MethodDescriptorVariable(value, source) if id_ is None else OperatorVariable(id_, value, source)
 
@@ -187,7 +191,7 @@ class WrappingObjects:
         return made
 
     def _wrap_module(self, value: Any, source: Any) -> VariableTracker:
-        self._guard_id(value, source)
+        self.guard_id(value, source)
         return ModuleVariable(value, source)
 
     def class_variable(self, cls: type, source: Any) -> VariableTracker:
@@ -198,10 +202,6 @@ class WrappingObjects:
         made: VariableTracker = ClassVariable(cls, source)
         self.seen[id(cls)] = (cls, made)
         return made
-
-    def _guard_id(self, value: Any, source: Any) -> None:
-        if source is not None:
-            self.guard(g.id_is(source, value))
 
 
 class _Equals:

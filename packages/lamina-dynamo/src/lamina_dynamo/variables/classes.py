@@ -147,31 +147,34 @@ class SuperVariable(VariableTracker):
         is_class = self._on_class()
         cls = instance.value if is_class else instance.python_type()  # type: ignore[attr-defined]
         mro = cls.__mro__
+        source = tx.super_source(instance, is_class, self.start, name)
         for base in mro[mro.index(self.start) + 1 :]:
             if name in base.__dict__:
-                return self._bind(tx, base.__dict__[name], base, name)
+                return self._bind(tx, base.__dict__[name], name, source)
+        if source is not None:
+            tx.guard_super_lacks(source)
         raise tx.error(AttributeError, f"'super' object has no attribute {name!r}")
 
     def _on_class(self) -> bool:
         """``super(C, cls)`` in a classmethod, as opposed to ``super(Meta, cls)`` in a method of a metaclass."""
         return isinstance(self.instance, ClassVariable) and issubclass(self.instance.value, self.start)
 
-    def _bind(self, tx: Any, raw: Any, base: type, name: str) -> VariableTracker:
+    def _bind(self, tx: Any, raw: Any, name: str, source: Any) -> VariableTracker:
         instance = self.instance
         is_class = self._on_class()
-        tx.guard_super(instance, base, name, raw)
         if isinstance(raw, FunctionType):
-            function = tx.wrap_trusted_function(raw)
+            function = tx.wrap_reached_function(raw, source)
             return function if is_class else BoundMethodVariable(function, instance)
         if isinstance(raw, classmethod):
             owner = instance if is_class else tx.class_variable(instance.python_type(), None)
-            return BoundMethodVariable(tx.wrap_trusted_function(raw.__func__), owner)
+            inner = source and Attr(source, "__func__")
+            return BoundMethodVariable(tx.wrap_reached_function(raw.__func__, inner), owner)
         if isinstance(raw, staticmethod):
-            if isinstance(raw.__func__, FunctionType):
-                return tx.wrap_trusted_function(raw.__func__)
-            return tx.wrap(raw.__func__, None)
+            return tx.wrap_reached_function(raw.__func__, source and Attr(source, "__func__"))
         if isinstance(raw, property):
-            return tx.wrap_trusted_function(raw.fget).call(tx, [instance], {})
+            getter = tx.wrap_reached_function(raw.fget, source and Attr(source, "fget"))
+            return getter.call(tx, [instance], {})
+        tx.guard_id(raw, source)
         if name == "__new__":
             return BuiltinVariable(raw)
         if callable(raw):
