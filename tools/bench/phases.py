@@ -27,7 +27,7 @@ PHASES = (
     ("    decompose and clean up", "lamina.lowering", "lower_graph"),
     ("    backend", "lamina_inductor.backend", "CppBackend.compile"),
     ("      cache key", "lamina_inductor.backend", "graph_key"),
-    ("      lower and schedule", "lamina_inductor.backend", "build_program"),
+    ("      lower and schedule", "lamina_inductor.schedule.program", "build_program"),
     ("      print C++", "lamina_inductor.backends.cpp.compile", "print_program"),
     ("      describe", "lamina_inductor.backends.cpp.compile", "describe"),
     ("      C++ compiler", "lamina_inductor.backends.cpp.toolchain", "Toolchain.build"),

@@ -19,7 +19,7 @@ from .host.description import Description, KernelInfo, from_bytes
 from .host.threads import launcher
 from .ir.program import HostCall, Operand
 
-__all__ = ["Artifact", "ArtifactError"]
+__all__ = ["Artifact", "ArtifactError", "read_description"]
 
 
 class ArtifactError(RuntimeError):
@@ -90,13 +90,20 @@ class Artifact:
             ArtifactError: the entry cannot be loaded.
         """
         if description is None:
-            try:
-                description = from_bytes(entry.description)
-            except (ValueError, KeyError, TypeError) as error:
-                raise ArtifactError(
-                    f"the description in {entry.path} cannot be read ({error}); compile again"
-                ) from error
+            description = read_description(entry)
         return Artifact(description, entry.path, _load(entry, description))
+
+
+def read_description(entry: Entry) -> Description:
+    """What is stored beside the code.
+
+    Raises:
+        ArtifactError: it cannot be read.
+    """
+    try:
+        return from_bytes(entry.description)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"the description in {entry.path} cannot be read ({error}); compile again") from error
 
 
 def _load(entry: Entry, description: Description) -> Callable[..., tuple[Any, ...]]:

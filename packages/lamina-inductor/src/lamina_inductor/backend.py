@@ -16,11 +16,10 @@ from typing import Any
 
 from lamina_fx import Graph
 
-from .backends.cpp import NoCompiler, compile_program, find_compiled, supports
+from .backends import cpp
 from .cache.keys import graph_key
 from .fallback import interpreted
 from .ir.program import Program
-from .schedule.program import build_program
 
 __all__ = ["CppBackend"]
 
@@ -36,19 +35,20 @@ class CppBackend:
 
     def program(self, graph: Graph, *, name: str = "graph") -> Program:
         """The kernels and steps for ``graph``, before any C++ is made: for inspection and tests."""
-        return build_program(graph, name=name, supports=supports)
+        from .schedule.program import build_program  # a program all of whose graphs are in the cache needs no scheduler
+
+        return build_program(graph, name=name, supports=cpp.supports)
 
     def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> Any:
         """An ``Artifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
 
         Found in the cache by the graph's content, else lowered, printed and compiled. Without a C++ compiler the
-        result is an
-        ``InterpretedArtifact``: right, slow, and said once.
+        result is an ``InterpretedArtifact``: right, slow, and said once.
         """
         options = options or {}
-        key = graph_key(graph, {**options, "name": name})
+        key = graph_key(graph, options)
         try:
-            found = find_compiled(key) if key else None
-            return found or compile_program(self.program(graph, name=name), key=key or "", **options)
-        except NoCompiler as reason:
+            found = cpp.find_compiled(key, name=name) if key else None
+            return found or cpp.compile_program(self.program(graph, name=name), key=key or "", **options)
+        except cpp.NoCompiler as reason:
             return interpreted(graph, name, str(reason))

@@ -7,8 +7,24 @@ artifact.
 
 from __future__ import annotations
 
-from .compile import NoCompiler, compile_program, find_compiled
-from .elementwise import supports
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .stored import NoCompiler, find_compiled
 from .toolchain import CompileError, Toolchain, find_toolchain
 
+if TYPE_CHECKING:
+    from .compile import compile_program
+    from .elementwise import supports
+
 __all__ = ["CompileError", "NoCompiler", "Toolchain", "compile_program", "find_compiled", "find_toolchain", "supports"]
+
+_LAZY = {"compile_program": "compile", "supports": "elementwise"}
+"""The code generator is loaded when something is compiled that no cache has."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    return value

@@ -1,13 +1,11 @@
 """From program IR to a callable: print, look in the cache, compile, open.
 
 Two keys: an artifact is stored under a hash of its C++, its description and the tool chain; a caller that can name
-what it compiled
-(a graph's content and options) passes ``key``, and ``find_compiled(key)`` then needs no lowering at all.
+what it compiled (a graph's content and options) passes ``key``, and ``find_compiled(key)`` then needs no lowering.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -20,46 +18,9 @@ from ...ir.program import Convolution, Gemm, HostCall, Launch, Program
 from .prepare import prepare_program
 from .program_printer import PrintedProgram, layout_numbers, print_program
 from .sizes import constant, iterations
-from .toolchain import Toolchain, find_toolchain
+from .stored import full_key, require_toolchain
 
-__all__ = ["NoCompiler", "compile_program", "find_compiled"]
-
-_FORMAT = "2"
-"""Part of every key: changes when the description or the host ABI does."""
-
-
-class NoCompiler(RuntimeError):
-    """There is no C++ compiler on this machine."""
-
-
-def _toolchain() -> Toolchain:
-    found = find_toolchain()
-    if found is None:
-        raise NoCompiler(
-            "no C++ compiler found: install g++ or clang++ (for example: apt-get install g++), or set LAMINA_CXX to one"
-        )
-    return found
-
-
-def _full_key(*parts: str) -> str:
-    return hashlib.sha256("\0".join((_FORMAT, *parts)).encode()).hexdigest()
-
-
-def find_compiled(key: str, *, store: ArtifactStore | None = None) -> Artifact | None:
-    """The artifact that ``compile_program(..., key=key)`` made, in this process or an earlier one; None: none, or
-    damaged.
-
-    Raises:
-        NoCompiler: no compiler (then nothing can have been compiled for this machine).
-    """
-    store = store or default_store()
-    entry = store.find(_full_key("graph", key, _toolchain().key))
-    if entry is None:
-        return None
-    try:
-        return Artifact.open(entry)
-    except ArtifactError:
-        return None
+__all__ = ["compile_program"]
 
 
 def compile_program(
@@ -74,7 +35,7 @@ def compile_program(
         NotImplementedError: an operator the backend has no code for.
         CompileError: the compiler failed.
     """
-    toolchain, store = _toolchain(), store or default_store()
+    toolchain, store = require_toolchain(), store or default_store()
     program = prepare_program(program)
     workers = max(1, len(os.sched_getaffinity(0)))
     printed = print_program(program, libmvec=toolchain.has_libmvec, max_units=workers, timed=timed)
@@ -83,9 +44,9 @@ def compile_program(
     )
     stored = _stored(description)
     if key and stored is not None:
-        name = _full_key("graph", key, toolchain.key)
+        name = full_key("graph", key, toolchain.key)
     else:
-        name = _full_key("source", *printed.units, repr(stored), toolchain.key)
+        name = full_key("source", *printed.units, repr(stored), toolchain.key)
 
     def build(path: Path) -> bytes:
         toolchain.build(printed.units, path)
