@@ -31,7 +31,7 @@ def recompute_checkpoints(joint: JointGraph) -> None:
         if "backward" not in node.regions:
             continue
         for used in node.all_input_nodes:
-            if used in regions:
+            if used in regions and not _leaves(used, regions):
                 with joint.graph.inserting_before(node):
                     node.replace_input_with(used, _again(joint, used, regions, copies))
 
@@ -40,19 +40,28 @@ def _region(node: Node) -> str | None:
     return next((r for r in node.regions if r.startswith("checkpoint")), None)
 
 
+def _leaves(node: Node, regions: dict[Node, str | None]) -> bool:
+    """Is a value used outside its region by the forward: then it is there anyway."""
+    return any("backward" not in u.regions and regions.get(u) != regions[node] for u in node.users)
+
+
 def _again(joint: JointGraph, node: Node, regions: dict[Node, str | None], copies: dict[Node, Node]) -> Node:
-    """A copy of ``node`` and of what it needs inside its region, at the insertion point."""
+    """A copy of ``node`` and of what it needs inside its region, at the insertion point.
+
+    What comes from another region is kept: regions start from stored values.
+    """
     stack = [node]
+    own = regions[node]
     while stack:
         top = stack[-1]
         if top in copies:
             stack.pop()
             continue
-        missing = [i for i in top.all_input_nodes if i in regions and i not in copies]
+        missing = [i for i in top.all_input_nodes if regions.get(i) == own and i not in copies]
         if missing:
             stack += missing
             continue
-        copies[top] = joint.graph.node_copy(top, lambda i: copies.get(i, i))
-        copies[top].meta["recomputed"] = True
+        copies[top] = joint.graph.node_copy(top, lambda i: copies.get(i, i) if regions.get(i) == own else i)
+        copies[top].regions = (*top.regions, "backward")  # not one with the original: such calls are not merged
         stack.pop()
     return copies[node]

@@ -96,8 +96,8 @@ class _Facts:
         source, sink = 0, 1
         for node, vertex in number.items():
             net.add(vertex, vertex + 1, self._keeping(node, eager))
-            checkpointed = _checkpointed(node)
-            if node.op == "placeholder" or (recompute_cost(node) >= banned_from and not checkpointed):
+            kept = _checkpointed(node) is not None or recompute_cost(node) >= banned_from
+            if node.op == "placeholder" or (kept and not self._again(node)):
                 net.add(source, vertex, INFINITE)
             for user in node.users:
                 if user in self.after_tangent or (user.op == "output" and node in self.gradients):
@@ -109,6 +109,13 @@ class _Facts:
         side = net.source_side(source)
         return [node for node, vertex in number.items() if vertex in side and vertex + 1 not in side]
 
+    def _again(self, node: Node) -> bool:
+        """Is it inside a checkpoint region: computed again. What leaves the region is kept: others start there."""
+        region = _checkpointed(node)
+        return region is not None and all(
+            _checkpointed(user) == region for user in node.users if user in self.forward
+        )
+
     def _keeping(self, node: Node, eager: bool) -> int:
         if isinstance(node.spec, tuple):
             return INFINITE  # several results: each is kept by its getitem
@@ -116,15 +123,18 @@ class _Facts:
             return 2 * bytes_of(node) + 2  # the caller's memory holds something else by then: a copy is kept
         if node.op in ("placeholder", "get_attr") or node in self.returned:
             return 1 + bytes_of(node) // 64  # it lives anyway
-        if _checkpointed(node):
+        if self._again(node):
             return INFINITE
         size = 2 * bytes_of(node) + 2  # written by the forward, read by the backward
         charge = {FREE: 2.0, CHEAP: 1.0, MODERATE: 0.75, BANNED: 0.5}[recompute_cost(node)]
         return int(size * (1.0 if eager else charge)) + 1
 
 
-def _checkpointed(node: Node) -> bool:
-    return any(region.startswith("checkpoint") for region in node.regions) and node.effect is None
+def _checkpointed(node: Node) -> str | None:
+    """The checkpoint region of a node that may be computed again."""
+    if node.effect is not None:
+        return None
+    return next((region for region in node.regions if region.startswith("checkpoint")), None)
 
 
 def ancestors(roots: list[Node]) -> set[Node]:
@@ -154,7 +164,7 @@ def _split(joint: JointGraph, facts: _Facts, saved: list[Node]) -> Partition:
     forward = extract(joint, inputs, ancestors(kept) | facts.forward, tuple(returned))
     backward_inputs = [*order, *joint.tangents]
     needed = _needed(facts.gradients, set(backward_inputs))
-    backward = extract(joint, backward_inputs, needed, results[joint.forward_count :])
+    backward = extract(joint, backward_inputs, needed, results[joint.forward_count :], facts.after_tangent)
     symbols = _add_symbols(backward)
     return Partition(forward, backward, tuple(order), tuple(places[n] for n in order), _kept_bytes(saved), symbols)
 
@@ -192,16 +202,41 @@ def _needed(roots: list[Node], given: set[Node]) -> set[Node]:
     return seen
 
 
-def extract(joint: JointGraph, inputs: list[Node], nodes: set[Node], results: tuple[object, ...]) -> Graph:
-    """A graph of its own from some of the joint graph's nodes, with these inputs and results."""
+def extract(
+    joint: JointGraph,
+    inputs: list[Node],
+    nodes: set[Node],
+    results: tuple[object, ...],
+    first: set[Node] | None = None,
+) -> Graph:
+    """A graph of its own from some of the joint graph's nodes, with these inputs and results.
+
+    With ``first``, these nodes keep their order and each of the others comes right before its first use.
+    """
     graph = Graph()
     graph.attributes = dict(joint.graph.attributes)
     mapping: dict[Node, Node] = {}
     for node in inputs:
         mapping[node] = graph.placeholder(node.name, spec=node.spec)
-    for node in joint.graph.nodes:
-        if node in nodes and node not in mapping:
-            mapping[node] = graph.node_copy(node, mapping.__getitem__)
+    order = [node for node in joint.graph.nodes if node in nodes and node not in mapping]
+    for node in order if first is None else _late(order, first):
+        mapping[node] = graph.node_copy(node, mapping.__getitem__)
     lookup: Callable[[object], object] = lambda r: mapping[r] if isinstance(r, Node) else r  # noqa: E731
     graph.output(tuple(map(lookup, results)))
     return graph
+
+
+def _late(order: list[Node], first: set[Node]) -> list[Node]:
+    """The nodes with those not in ``first`` as late as their uses allow: recomputed values live shortly."""
+    wanted = set(order)
+    placed: dict[Node, None] = {}
+    for node in [*(n for n in order if n in first), *order]:
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            missing = [i for i in top.all_input_nodes if i in wanted and i not in placed]
+            if missing:
+                stack += reversed(missing)
+            else:
+                placed[stack.pop()] = None
+    return list(placed)

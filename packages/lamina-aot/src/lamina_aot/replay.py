@@ -58,6 +58,7 @@ def touches_gradients(captured: Graph) -> bool:
     return any(node.target in _TOUCHING for node in captured.nodes)
 
 
+_BACKWARD = frozenset(("autograd.backward", "autograd.grad"))
 _TOUCHING = frozenset(("autograd.backward", "grad_get", "grad_set"))
 
 
@@ -72,6 +73,7 @@ class Replay(Interpreter):
         self.traced = graph
         self.tracer = tracer
         self._nodes: dict[int, tuple[Node, Any]] = {}
+        self.checkpoints = any(r.startswith("checkpoint") for node in captured.nodes for r in node.regions)
 
     def node_of(self, value: Any) -> Node | None:
         """The first node whose value is this very tensor."""
@@ -88,8 +90,9 @@ class Replay(Interpreter):
     def _run_in_regions(self, node: Node) -> Any:
         source = node.meta.get("source")
         self.tracer.meta = {} if source is None else {"source": source}
+        backward = ("backward",) if self.checkpoints and node.target in _BACKWARD else ()
         if not node.regions:
-            self.traced.regions = ()
+            self.traced.regions = backward
             return super().run_node(node)
         with ExitStack() as stack:
             for region in node.regions:
@@ -97,5 +100,5 @@ class Replay(Interpreter):
                     stack.enter_context(lamina_tensor.no_grad())
                 elif region == "enable_grad":
                     stack.enter_context(lamina_tensor.enable_grad())
-            self.traced.regions = tuple(r for r in node.regions if r.startswith("checkpoint"))
+            self.traced.regions = (*(r for r in node.regions if r.startswith("checkpoint")), *backward)
             return super().run_node(node)
