@@ -4,6 +4,8 @@ Owns everything that is said to a compiler. Units include no header, so nothing 
 (no Python headers, no libstdc++); a shared library is linked against libmvec, libm, libc and libgcc only.
 
 ``LAMINA_CXX`` (or ``CXX``) names the compiler; otherwise ``g++``, ``clang++`` and ``c++`` are looked up on PATH.
+``LAMINA_CXXFLAGS`` are further flags, behind ours (``-march=x86-64-v3``, ``-fsanitize=address``); they are part of every
+cache key. ``LAMINA_LIBMVEC=0`` does without glibc's vector math, as on a system that has none.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 __all__ = ["CompileError", "Toolchain", "cpu_flags", "find_toolchain", "libc_version"]
@@ -68,7 +71,15 @@ class Toolchain:
         if self.family == "clang" and self.has_libmvec:
             simd = (*simd, "-fveclib=libmvec")
         level = _GCC_LEVEL if self.family == "gcc" else ("-O2",)
-        return tuple(f for f in (*level, *common, *_NUMERICS, *simd) if f)
+        return tuple(f for f in (*level, *common, *_NUMERICS, *simd, *self._more()) if f)
+
+    @staticmethod
+    def _more() -> list[str]:
+        text = os.environ.get("LAMINA_CXXFLAGS", "")
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            raise CompileError(f"LAMINA_CXXFLAGS={text!r} is no list of flags: {error}") from error
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -176,7 +187,7 @@ def find_toolchain() -> Toolchain | None:
         if path:
             found = _probe(os.path.realpath(path), path)
             if found is not None:
-                return found
+                return replace(found, has_libmvec=False) if os.environ.get("LAMINA_LIBMVEC") == "0" else found
     return None
 
 
