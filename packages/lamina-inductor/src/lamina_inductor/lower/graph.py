@@ -110,7 +110,8 @@ class _Lowering:
             target, value = (self._argument(a) for a in node.args)
             self.result.writes.append((target.attrs[1], value))
             return
-        key = None if node.effect else _key((node.target, node.args, node.kwargs), self.env)
+        again = node.regions if len(node.regions) > 1 and "backward" in node.regions else ()  # a checkpoint's second run
+        key = None if node.effect else _key((node.target, node.args, node.kwargs, again), self.env)
         if key is not None:
             known = self.calls.get(key)
             if known is not None:
