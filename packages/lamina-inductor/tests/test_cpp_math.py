@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from lamina_fx.dtype import bool_, dtype_of, float32, float64, int32, int64
 from lamina_inductor import CppBackend
 from lamina_inductor.backends.cpp import compile_program, supports
 from lamina_inductor.host.arguments import numpy_dtype
-from lamina_prims import decompose, ops
+from lamina_prims import decompose, operator, ops
 
 SPECIALS = np.array(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, -3e38, 1e-30, 88.7, -88.0, -103.0]
@@ -233,3 +234,62 @@ def test_exp_behind_a_mask_takes_our_polynomial() -> None:
     values = np.linspace(-5, 5, 64).astype(np.float32)
     mask = values > 0
     np.testing.assert_allclose(artifact(values, mask)[0], np.where(mask, np.exp(values), 0), rtol=1e-6)
+
+
+SPECIAL = {  # range, bound in float64 relative to the reference
+    "erfcx": (-26, 200, 2e-13), "i0e": (-300, 300, 1e-13), "i1e": (-300, 300, 1e-13), "digamma": (0.1, 300, 1e-12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", SPECIAL)
+def test_special_functions_are_the_references(op: str) -> None:
+    low, high, bound = SPECIAL[op]
+    x = np.linspace(low, high, 4001)
+    want = operator(op)(x)
+    np.testing.assert_allclose(run(op, x), want, rtol=bound, atol=bound)
+    np.testing.assert_allclose(run(op, x.astype(np.float32)), want.astype(np.float32), rtol=1e-5, atol=1e-7)
+    odd = np.array([np.nan, np.inf, -np.inf])
+    if op != "digamma":
+        np.testing.assert_allclose(run(op, odd), {"erfcx": [np.nan, 0, np.inf]}.get(op, [np.nan, 0, 0]))
+
+
+def test_erfcx_is_scaled_erfc() -> None:
+    x = np.linspace(-5, 5, 2001)
+    exact = np.exp(x.astype(np.longdouble) ** 2).astype(float) * np.vectorize(math.erfc)(x)
+    np.testing.assert_allclose(run("erfcx", x), exact, rtol=3e-15)
+
+
+def test_ndtri_inverts_the_distribution() -> None:
+    p = np.concatenate([np.linspace(1e-6, 1 - 1e-6, 2001), np.geomspace(1e-300, 0.4, 400)])
+    quantile = np.vectorize(NormalDist().inv_cdf)
+    np.testing.assert_allclose(run("ndtri", p), quantile(p), rtol=1e-12, atol=1e-14)
+    single = p[p > 1e-30].astype(np.float32)
+    np.testing.assert_allclose(run("ndtri", single), quantile(single.astype(float)), rtol=3e-7, atol=1e-7)
+    assert run("ndtri", np.array([0.0, 1.0, -0.1, 1.1, np.nan])).tolist()[:2] == [-np.inf, np.inf]
+    assert np.isnan(run("ndtri", np.array([-0.1, 1.1, np.nan]))).all()
+
+
+def test_zeta() -> None:
+    s, q = (g.ravel().copy() for g in np.meshgrid([1.5, 2.0, 3.0, 7.5, 20.0], [0.3, 1.0, 2.5, 17.0, 1000.0]))
+    np.testing.assert_allclose(run("zeta", s, q), operator("zeta")(s, q), rtol=1e-13)
+    np.testing.assert_allclose(run("zeta", np.array([2.0]), np.array([1.0])), math.pi**2 / 6, rtol=1e-14)
+    odd = run("zeta", np.array([1.0, 0.5, 2.0, 3.0]), np.array([2.0, 2.0, -3.0, -2.5]))
+    assert odd[0] == np.inf and np.isnan(odd[1]) and odd[2] == np.inf
+    np.testing.assert_allclose(odd[3], operator("zeta")(np.array([3.0]), np.array([-2.5]))[0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_logaddexp(kind: type) -> None:
+    a, b = (g.ravel().copy() for g in np.meshgrid(SPECIALS.astype(kind), SPECIALS.astype(kind)))
+    with np.errstate(all="ignore"):
+        want = np.logaddexp(a, b)
+    np.testing.assert_allclose(run("logaddexp", a, b), want, rtol=1e-6 if kind is np.float32 else 1e-14)
+
+
+def test_parts_of_complex_numbers() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.standard_normal(100), rng.standard_normal(100)
+    z = run("complex", a, b, result=dtype_of("complex128"))
+    np.testing.assert_array_equal(z, a + 1j * b)
+    np.testing.assert_array_equal(run("real", z, result=float64), a)
+    np.testing.assert_array_equal(run("imag", z, result=float64), b)

@@ -110,8 +110,7 @@ class _Lowering:
             target, value = (self._argument(a) for a in node.args)
             self.result.writes.append((target.attrs[1], value))
             return
-        again = node.regions if len(node.regions) > 1 and "backward" in node.regions else ()  # a checkpoint's second run
-        key = None if node.effect else _key((node.target, node.args, node.kwargs, again), self.env)
+        key = None if node.effect else _key((node.target, node.args, node.kwargs, _second_run(node)), self.env)
         if key is not None:
             known = self.calls.get(key)
             if known is not None:
@@ -135,7 +134,7 @@ class _Lowering:
         )
         named = {p.name: a for p, a in zip(op.schema.parameters, args, strict=True)}
         specs = tuple([n.spec for n in node.all_input_nodes])
-        return Call(node.target, node.name, named, node.spec, specs)
+        return Call(node.target, node.name, named, node.spec, specs, self.supports)
 
     def _argument(self, argument: Any) -> Any:
         kind = type(argument)
@@ -182,6 +181,23 @@ class _Lowering:
         if value.order == 0:
             self.result.values.append(value)
             value.order = len(self.result.values)
+
+
+_LARGE = 1 << 18
+
+
+def _second_run(node: Node) -> tuple[str, ...]:
+    """What sets a value of the backward apart from an equal one of the forward, which would otherwise be kept until
+    then: checkpoints say so; elsewhere it is meant for large values only (keeping a norm's statistics costs nothing).
+    """
+    if "backward" not in node.regions or len(node.regions) > 1:
+        return node.regions if "backward" in node.regions else ()
+    if not isinstance(node.spec, TensorSpec):
+        return ()
+    elements: Any = 1
+    for size in node.spec.shape:
+        elements = elements * (size if type(size) is int else int(size.hint))
+    return node.regions if elements * node.spec.dtype.itemsize >= _LARGE else ()
 
 
 def _key(argument: Any, env: dict[Node, Any]) -> Any:

@@ -13,42 +13,47 @@ from .table import Call, lowers
 
 __all__ = ["COSTS", "cast_constant", "convert_value", "pointwise_call", "write_size"]
 
-COSTS: dict[str, int] = dict.fromkeys(
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "asinh",
-        "acosh",
-        "atanh",
-        "erf",
-        "erfc",
-        "erfinv",
-        "pow",
-        "sigmoid",
-        "lgamma",
-        "digamma",
-        "cbrt",
-        "hypot",
-        "fmod",
-        "remainder",
-    ],
-    12,
-) | {"philox": 40, "div": 3, "sqrt": 3, "rsqrt": 3, "floor_div": 6, "reciprocal": 3}
+COSTS: dict[str, int] = (
+    dict.fromkeys(
+        [
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sin",
+            "cos",
+            "tan",
+            "tanh",
+            "sinh",
+            "cosh",
+            "asin",
+            "acos",
+            "atan",
+            "atan2",
+            "asinh",
+            "acosh",
+            "atanh",
+            "erf",
+            "erfc",
+            "erfinv",
+            "pow",
+            "sigmoid",
+            "lgamma",
+            "digamma",
+            "cbrt",
+            "hypot",
+            "fmod",
+            "remainder",
+            "logaddexp",
+        ],
+        12,
+    )
+    | dict.fromkeys(("erfcx", "ndtri", "i0e", "i1e", "zeta"), 60)
+    | {"philox": 40, "div": 3, "sqrt": 3, "rsqrt": 3, "floor_div": 6, "reciprocal": 3}
+)
 """Work of one element in units of an addition, where it is not 1."""
 
 
@@ -101,6 +106,23 @@ def _write(emitter: Any, value: Value, index: Index) -> Any:
         first = constants.index(None)
         operands[first] = emitter.named(operands[first], compute_dtype(value.inputs[0].dtype))
     return emitter.compute_let(value.dtype, op, operands + list(extra))
+
+
+@lowers("real", "imag", "complex")
+def _parts(call: Call) -> Value | None:
+    operands = tuple(call.args.values())
+    if not all(type(o) is Value and o.shape == call.value_shape() for o in operands):
+        return None
+    dtype = operands[0].dtype
+    return pointwise_call(call, operands) if call.supports(call.op, dtype) and dtype is compute_dtype(dtype) else None
+
+
+@lowers("bitcast")
+def _bitcast(call: Call) -> Value | None:
+    input, dtype = call["input"], call.spec.dtype
+    if any(d is not compute_dtype(d) or d is bool_ for d in (input.dtype, dtype)):
+        return None  # a narrow float is held widened, which loses bits of its NaNs
+    return pointwise_call(call, (input,)) if call.supports(call.op, input.dtype) else None
 
 
 @lowers("convert_element_type")

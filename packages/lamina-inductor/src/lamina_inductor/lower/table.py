@@ -20,13 +20,15 @@ __all__ = ["RULES", "Call", "fixed", "lowers", "size_of", "sizes_of"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a primitive. ``spec`` is that of the result, ``specs`` those of the node's inputs."""
+    """A call of a primitive. ``spec`` is that of the result, ``specs`` those of the node's inputs, ``supports(op, dtype)``
+    says what the backend has code for."""
 
     op: str
     name: str
     args: dict[str, Any]
     spec: Any
     specs: tuple[Any, ...] = ()
+    supports: Callable[[str, DType], bool] = lambda op, dtype: True
 
     def __getitem__(self, parameter: str) -> Any:
         return self.args[parameter]

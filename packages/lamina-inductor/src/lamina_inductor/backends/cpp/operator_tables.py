@@ -45,7 +45,8 @@ _FLOAT: dict[str, str] = {
     "remainder": "lm_fremainder({0}, {1})", "floor_div": "lm_ffloordiv({0}, {1})",
     "trunc_div": "__builtin_trunc{f}({0} / {1})",
     "relu": "lm_max({0}, {zero})", "frac": "{0} - __builtin_trunc{f}({0})", "heaviside": "lm_heaviside({0}, {1})",
-    "silu": "{0} * lm_sigmoid({0})", "erf_plus_one": "lm_erf_plus_one({0})", "exp_masked": "lm_exp_own({0})", "ldexp": "{0} * lm_exp2({1})",
+    "silu": "{0} * lm_sigmoid({0})", "erf_plus_one": "lm_erf_plus_one({0})", "exp_masked": "lm_exp_own({0})",
+    "ldexp": "{0} * lm_exp2({1})", "logaddexp": "lm_logaddexp({0}, {1})", "complex": "{type}{{{0}, {1}}}",
 }  # fmt: skip
 _FLOAT |= {
     name: f"lm_{name}({{0}})"
@@ -76,9 +77,13 @@ _FLOAT |= {
         "digamma",
         "cbrt",
         "sinc",
+        "erfcx",
+        "ndtri",
+        "i0e",
+        "i1e",
     ]
 }
-_FLOAT |= {name: f"lm_{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "fmod", "nextafter")}
+_FLOAT |= {name: f"lm_{name}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "fmod", "nextafter", "zeta")}
 
 _INT: dict[str, str] = {
     "add": "lm_iadd({0}, {1})", "subtract": "lm_isub({0}, {1})", "multiply": "lm_imul({0}, {1})",

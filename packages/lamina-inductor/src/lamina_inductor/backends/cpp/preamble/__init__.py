@@ -13,7 +13,7 @@ from importlib.resources import files
 
 __all__ = ["preamble"]
 
-_FILES = ("scalar.h", "math.h", "complex.h", "host.h", "steps.h")
+_FILES = ("scalar.h", "math.h", "special.h", "complex.h", "host.h", "steps.h")
 _WORD = re.compile(r"\b(?:lm_\w+|LM_\w+|f16|bf16|f8e4m3|f8e5m2|c64|c128|lamina_\w+)\b")
 _DEFINES = re.compile(
     r"^(?:template\s*<[^>]*>\s*)?(?:LM_INLINE|LM_SPECIAL|LM_NOINLINE|typedef|struct|#define)\b[^\n;{]*", re.MULTILINE

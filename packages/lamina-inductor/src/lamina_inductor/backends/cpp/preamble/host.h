@@ -55,11 +55,13 @@ LM_NOINLINE void lm_parts_body(void *context, i64 begin, i64 end) {
 LM_NOINLINE void lm_run_parts(const lm_host *h, const lm_part *parts, i64 *starts, i64 count) {
     // A unit is 1/16 of a grain, so that shares come out even; a part always has at least one.
     starts[0] = 0;
+    f64 grains = 0; // many small parts are little work, though each is a unit; entering one costs about 1/256 of a grain
     for (i64 k = 0; k < count; ++k) {
         i64 units = (16 * parts[k].n + parts[k].grain - 1) / parts[k].grain;
+        grains += (f64)parts[k].n / (f64)parts[k].grain + 1.0 / 256;
         starts[k + 1] = starts[k] + (parts[k].n <= 0 ? 0 : units < 1 ? 1 : units);
     }
     lm_parts all = {parts, starts, count};
-    if (starts[count] >= 32 && h->threads > 1) h->parallel(lm_parts_body, &all, starts[count], 16);
+    if (grains >= 2 && h->threads > 1) h->parallel(lm_parts_body, &all, starts[count], 16);
     else for (i64 k = 0; k < count; ++k) if (parts[k].n > 0) parts[k].body((void *)&parts[k].call, 0, parts[k].n);
 }
