@@ -29,14 +29,14 @@ _OPCODES = {
     name: number
     for number, name in enumerate((
         "local", "global", "builtin", "free_cell", "cell_contents", "attr", "instance_attr", "type_attr", "type",
-        "item", "dict_item", "dict_key", "get_item", "function_code", "function_globals", "function_default",
+        "item", "dict_item", "dict_keys", "get_item", "function_code", "function_globals", "function_default",
         "function_kwdefault", "function_cell", "method_function", "method_self", "const", "weak", "module",
-        "tensor_property", "dict_value", "super_attr",
+        "tensor_property", "dict_values", "super_attr",
     ))
 }  # fmt: skip
 _FIRST_CHECK = 32
 _PROPERTIES = {"size": 1, "stride": 2, "storage_offset": 3, "numel": 4, "ndim": 5}
-_BY_NUMBER = frozenset({"item", "dict_key", "dict_value", "function_default", "function_cell"})
+_BY_NUMBER = frozenset({"item", "function_default", "function_cell"})
 _DEVICE_KINDS = {"cpu": 0, "cuda": 1, "meta": 2}
 _MAY_RUN_PYTHON = frozenset({GuardKind.ATTR, GuardKind.AMBIENT, GuardKind.PYTHON})
 

@@ -110,14 +110,15 @@ static PyObject *tuple_get(PyObject *tuple, int64_t index)
                                                                                        : nullptr;
 }
 
-static PyObject *dict_entry(PyObject *dict, int64_t index, bool want_value)
+/* All keys or values, as a new tuple: one walk for however many entries are read. */
+PyObject *dict_entries(PyObject *dict, bool want_values)
 {
-    if (!PyDict_Check(dict)) return nullptr;
-    Py_ssize_t at = 0;
-    PyObject *key = nullptr, *value = nullptr;
-    while (PyDict_Next(dict, &at, &key, &value))
-        if (index-- == 0) return want_value ? value : key;
-    return nullptr;
+    PyObject *entries = PyDict_Check(dict) ? PyTuple_New(PyDict_GET_SIZE(dict)) : nullptr;
+    Py_ssize_t at = 0, n = 0;
+    PyObject *key, *value;
+    while (entries != nullptr && n < PyTuple_GET_SIZE(entries) && PyDict_Next(dict, &at, &key, &value))
+        PyTuple_SET_ITEM(entries, n++, Py_NewRef(want_values ? value : key));
+    return entries;
 }
 
 static PyObject *function_part(const Instruction &i, PyObject *value)
@@ -177,8 +178,8 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
         if (PyTuple_Check(value)) return tuple_get(value, i.number);
         return PyList_Check(value) && i.number < PyList_GET_SIZE(value) ? PyList_GET_ITEM(value, i.number) : nullptr;
     case Op::DictItem: return dict_get(value, i.object);
-    case Op::DictKey: return dict_entry(value, i.number, false);
-    case Op::DictValue: return dict_entry(value, i.number, true);
+    case Op::DictKeys: found = dict_entries(value, false); break;
+    case Op::DictValues: found = dict_entries(value, true); break;
     case Op::FunctionCode:
     case Op::FunctionGlobals:
     case Op::FunctionDefault:

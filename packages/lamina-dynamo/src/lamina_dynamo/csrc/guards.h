@@ -15,9 +15,9 @@
 namespace lamina {
 
 enum class Op : uint8_t {
-    Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKey, GetItem,
+    Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKeys, GetItem,
     FunctionCode, FunctionGlobals, FunctionDefault, FunctionKwDefault, FunctionCell, MethodFunction, MethodSelf, Const, Weak,
-    Module, TensorProperty, DictValue, SuperAttr,
+    Module, TensorProperty, DictValues, SuperAttr,
     /* checks, in the order of lamina_dynamo.guard.GuardKind */
     CheckId = 32, CheckType, CheckNone, CheckCode, CheckCell, CheckLength, CheckEquals, CheckTensor, CheckDictHas,
     CheckDictKeys, CheckNameAbsent, CheckAttr, CheckAmbient, CheckArray, CheckSame, CheckDistinct, CheckNoOverlap,
@@ -85,5 +85,6 @@ bool learn_tensor_type(PyObject *type);
 bool same_constant(PyObject *a, PyObject *b);
 
 PyObject *super_lookup(PyObject *type, PyObject *where);
+PyObject *dict_entries(PyObject *dict, bool want_values);
 
 }  // namespace lamina

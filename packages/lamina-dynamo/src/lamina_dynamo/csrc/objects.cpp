@@ -199,18 +199,15 @@ static PyObject *super_entry(PyObject *, PyObject *const *args, Py_ssize_t n)
     return Py_XNewRef(found);
 }
 
-static PyObject *dict_entry(PyObject *const *args, Py_ssize_t n, bool want_value)
+static PyObject *dict_part(PyObject *dict, bool want_values)
 {
-    Py_ssize_t at = 0, index = n == 2 && PyDict_Check(args[0]) ? PyLong_AsSsize_t(args[1]) : -1;
-    PyObject *key, *value;
-    while (index >= 0 && PyDict_Next(args[0], &at, &key, &value))
-        if (index-- == 0) return Py_NewRef(want_value ? value : key);
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "the dict has no entry at this position");
-    return nullptr;
+    PyObject *entries = dict_entries(dict, want_values);
+    if (entries == nullptr && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "expected a dict");
+    return entries;
 }
 
-static PyObject *dict_key(PyObject *, PyObject *const *args, Py_ssize_t n) { return dict_entry(args, n, false); }
-static PyObject *dict_value(PyObject *, PyObject *const *args, Py_ssize_t n) { return dict_entry(args, n, true); }
+static PyObject *dict_keys(PyObject *, PyObject *dict) { return dict_part(dict, false); }
+static PyObject *dict_values(PyObject *, PyObject *dict) { return dict_part(dict, true); }
 
 static PyObject *tensor_property(PyObject *, PyObject *const *args, Py_ssize_t n)
 {
@@ -299,9 +296,8 @@ static PyMethodDef functions[] = {
      "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
     {"super_lookup", reinterpret_cast<PyCFunction>(super_entry), METH_FASTCALL,
      "super_lookup(type, (weak reference to a class, name))\n\nWhat the classes behind it in the mro hold, raw."},
-    {"dict_key", reinterpret_cast<PyCFunction>(dict_key), METH_FASTCALL, "dict_key(dict, index)\n\nThe index-th key."},
-    {"dict_value", reinterpret_cast<PyCFunction>(dict_value), METH_FASTCALL,
-     "dict_value(dict, index)\n\nThe index-th value."},
+    {"dict_keys", dict_keys, METH_O, "dict_keys(dict)\n\nAll keys, as a tuple."},
+    {"dict_values", dict_values, METH_O, "dict_values(dict)\n\nAll values, as a tuple."},
     {"tensor_property", reinterpret_cast<PyCFunction>(tensor_property), METH_FASTCALL,
      "tensor_property(array, name, dim)\n\nsize, stride, storage_offset, numel or ndim as an int."},
     {"new_cell", reinterpret_cast<PyCFunction>(new_cell), METH_FASTCALL, "new_cell([value])\n\nA new cell."},

@@ -329,7 +329,7 @@ class Emitter:
     def call_runtime(self, name: str, load_arguments: Callable[[], object], arguments: int) -> None:
         """( -- result) of a call of a function of `lamina_dynamo._core`.
 
-        Such as type_lookup, dict_key, tensor_property or new_cell.
+        Such as type_lookup, dict_keys, tensor_property or new_cell.
         """
         self.call_function(getattr(_core, name), load_arguments, arguments)
 

@@ -20,7 +20,7 @@ Which class for which read:
   `getattr` will do; `SuperAttr` for what ``super()`` finds;
 - a module's parameter: `module_entry(base, "_parameters", name)`;
 - a container: `Item` with an int for lists and tuples, `DictItem` for dicts (subclasses too, `__getitem__` is not
-  called), `DictKey` and `DictValue` for the n-th entry, `GetItem` for `base[key]` by the full protocol;
+  called), `DictKeys` and `DictValues` for all of them as a tuple, `GetItem` for `base[key]` by the full protocol;
 - a function: `FunctionCode`, `FunctionGlobals`, `FunctionDefault`, `FunctionKwDefault`, `FunctionCell`; a method:
   `MethodFunction`, `MethodSelf`;
 - a tensor: `TensorProperty(base, "size" | "stride" | "storage_offset" | "numel" | "ndim", dim)` (an int), `Grad`;
@@ -50,8 +50,8 @@ from .steps import (
     Attr,
     CellContents,
     DictItem,
-    DictKey,
-    DictValue,
+    DictKeys,
+    DictValues,
     GetItem,
     InstanceAttr,
     Item,
@@ -66,8 +66,8 @@ __all__ = [
     "CellContents",
     "Const",
     "DictItem",
-    "DictKey",
-    "DictValue",
+    "DictKeys",
+    "DictValues",
     "FrameScope",
     "FreeCell",
     "FunctionCell",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 from .. import _core
@@ -18,8 +17,8 @@ __all__ = [
     "AttributeStep",
     "CellContents",
     "DictItem",
-    "DictKey",
-    "DictValue",
+    "DictKeys",
+    "DictValues",
     "GetItem",
     "InstanceAttr",
     "Item",
@@ -253,51 +252,43 @@ class GetItem(_Keyed):
         return value[self.key]  # type: ignore[index]
 
 
-@dataclass(frozen=True, slots=True)
-class DictKey(Step):
-    """The n-th key of a dict, in its order."""
+class _DictView(Step):
+    """All keys or values of a dict as a tuple, read once for the items that are taken from it."""
 
-    base: Source
-    index: int
-    opcode: ClassVar[str] = "dict_key"
-
-    def step(self) -> tuple[str, object]:
-        """The position."""
-        return self.opcode, self.index
-
-    def suffix(self) -> str:
-        """``.keys()[0]``."""
-        return f".keys()[{self.index}]"
-
-    def read(self, value: object) -> object:
-        """Walk the keys."""
-        return next(islice(iter(value), self.index, None))  # type: ignore[call-overload]
+    __slots__ = ()
 
     def emit(self, emitter: Emitter) -> None:
-        """Call the C reader: walks the dict without making a list."""
-        emitter.call_runtime("dict_key", lambda: (self.base.emit(emitter), emitter.load_const(self.index)), 2)
+        """Call the C reader."""
+        emitter.call_runtime(self.opcode, lambda: self.base.emit(emitter), 1)
 
 
 @dataclass(frozen=True, slots=True)
-class DictValue(Step):
-    """The n-th value of a dict, in its order: for keys that are objects (guard the keys with `dict_keys`)."""
+class DictKeys(_DictView):
+    """The keys of a dict, in its order, as a tuple. The n-th is an `Item` of it."""
 
     base: Source
-    index: int
-    opcode: ClassVar[str] = "dict_value"
-
-    def step(self) -> tuple[str, object]:
-        """The position."""
-        return self.opcode, self.index
+    opcode: ClassVar[str] = "dict_keys"
 
     def suffix(self) -> str:
-        """``.values()[0]``."""
-        return f".values()[{self.index}]"
+        """``.keys()``."""
+        return ".keys()"
 
     def read(self, value: object) -> object:
-        """Walk the values."""
-        return next(islice(dict.values(value), self.index, None))  # type: ignore[call-overload]
+        """The keys, raw."""
+        return tuple(dict.keys(value))  # type: ignore[arg-type]
 
-    def emit(self, emitter: Emitter) -> None:
-        """Call the C reader: walks the dict without making a list."""
-        emitter.call_runtime("dict_value", lambda: (self.base.emit(emitter), emitter.load_const(self.index)), 2)
+
+@dataclass(frozen=True, slots=True)
+class DictValues(_DictView):
+    """The values of a dict, in its order, as a tuple: for keys that are objects (guard the keys with `dict_keys`)."""
+
+    base: Source
+    opcode: ClassVar[str] = "dict_values"
+
+    def suffix(self) -> str:
+        """``.values()``."""
+        return ".values()"
+
+    def read(self, value: object) -> object:
+        """The values, raw."""
+        return tuple(dict.values(value))  # type: ignore[arg-type]

@@ -26,8 +26,8 @@ from ..errors import Unsupported
 from ..source import (
     Attr,
     DictItem,
-    DictKey,
-    DictValue,
+    DictKeys,
+    DictValues,
     GetItem,
     Item,
     Local,
@@ -207,15 +207,16 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
 
     def _fill_dict(self, made: DictVariable, value: Any, source: Any) -> None:
         by_identity = False
+        all_keys, all_values = source and DictKeys(source), source and DictValues(source)
         for i, (k, v) in enumerate(dict.items(value) if isinstance(value, dict) else value.items()):
             if is_plain(k) or isinstance(k, type):
                 key, tracker = k, ConstantVariable(k) if not isinstance(k, type) else ClassVariable(k)
                 where = source and (DictItem(source, k) if isinstance(value, dict) else GetItem(source, k))
             else:
                 by_identity = True
-                tracker = self.wrap(k, source and DictKey(source, i))
+                tracker = self.wrap(k, source and Item(all_keys, i))
                 key = self.key_of(tracker)
-                where = source and DictValue(source, i)
+                where = source and Item(all_values, i)
             made.entries[key] = Lazy(v, where)
             made.keys[key] = tracker
             made.real_keys.append(k)
@@ -276,7 +277,7 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
 
 
 def _is_stack_value(source: Any) -> bool:
-    return isinstance(source, Local) and source.local.startswith(".s")
+    return isinstance(source, Local) and source.local.startswith((".s", ".p"))
 
 
 _Rule = Callable[[Any, Any, Any], VariableTracker]
