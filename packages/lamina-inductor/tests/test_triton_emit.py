@@ -69,7 +69,9 @@ def test_products_are_steps_of_their_own() -> None:
     program = TritonBackend().emit(graph)
     assert [e.operator for e in program.externs] == ["dot_general"]
     assert [k.name for k in program.kernels] == ["k0_maximum"]
-    with pytest.raises(NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and reduction"):
+    with pytest.raises(
+        NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and"
+    ):
         TritonBackend().emit(graph, externs=False)
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton_corpus import CASES
+from triton_corpus import CASES, OPERATORS
 
 pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
 
@@ -23,3 +23,8 @@ def report() -> dict[str, str | None]:
 @pytest.mark.parametrize("name", [*CASES, "bad index"])
 def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
     assert report[name] is None, report[name]
+
+
+@pytest.mark.parametrize("id", OPERATORS)
+def test_primitives_compute_what_the_references_do(id: str, report: dict[str, str | None]) -> None:
+    assert report[id] is None, report[id]

@@ -1,14 +1,13 @@
-"""Run the corpus in Triton's interpreter, in a process of its own: ``python triton_interpreted.py [name ...]``.
+"""Run the corpus and the samples of primitives in Triton's interpreter: ``python triton_interpreted.py [name ...]``.
 
-Prints one JSON object: name -> None, or what is wrong. The interpreter's patches hold for the whole process, and it has
-traps that the shims below are for: it knows no libdevice, computes with the bits of bfloat16 and truncates when it
-makes one, and reads of an argument what a PyTorch tensor has.
+Prints one JSON object: name -> None, or what is wrong. The interpreter's patches hold for the whole process, so this is
+one of its own. It has traps that the shims below are for: it knows no libdevice, computes with the bits of bfloat16 and
+truncates when it makes one, and reads of an argument what a PyTorch tensor has.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import warnings
@@ -20,13 +19,16 @@ os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 import ml_dtypes
 import numpy as np
 import triton.language as tl
+from tracing import copied, trace
 from triton.runtime import interpreter
-from triton_corpus import CASES, graph_of
+from triton_corpus import CASES, OPERATORS, graph_of
 
-from lamina_fx import Interpreter
+from lamina_fx import Graph, Interpreter
 from lamina_inductor.backends.triton import TritonBackend, TritonProgram, load_function
+from lamina_inductor.ir.program import Buffer
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
+from lamina_prims.modes import creating
 
 
 class HostStorage:
@@ -98,13 +100,11 @@ class Library:
     }  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("erfc", "lgamma"):
-            function: Any = np.vectorize(getattr(math, name))
-        else:
-            function = getattr(np, self.names.get(name, name))
+        function: Any = getattr(np, self.names.get(name, name), None) or operator(name).reference
 
         def call(*args: Any) -> Any:
-            first = next(a for a in args if isinstance(a, tl.tensor))
+            tensors = [a for a in args if isinstance(a, tl.tensor)]
+            first = next((a for a in tensors if a.type.is_block()), tensors[0])
             data = function(*[a.handle.data if isinstance(a, tl.tensor) else a for a in args])
             scalar = first.dtype.scalar
             kind = tl.block_type(scalar, list(data.shape)) if first.type.is_block() else scalar
@@ -117,11 +117,8 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarr
     """The buffers that the program returns, and the error word."""
     memory: dict[str, np.ndarray] = {}
     for buffer in program.program.buffers.values():
-        count = math.prod(buffer.shape)
         given = {"input": inputs, "constant": program.program.constants}.get(buffer.storage)
-        memory[buffer.name] = (
-            np.full(count, 77).astype(numpy_dtype(buffer.dtype)) if given is None else given[buffer.index]
-        )
+        memory[buffer.name] = fresh(buffer) if given is None else given[buffer.index]
     error = np.zeros(1, np.int32)
     for launch in program.launches:
         function = load_function(launch.kernel)
@@ -129,8 +126,15 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarr
         arguments: list[Any] = [HostTensor(memory[b]) for b in launch.buffers]
         arguments += [*launch.sizes, *([HostTensor(error)] if launch.kernel.checks else [])]
         function[(launch.grid,)](*arguments, **launch.kernel.constants)
-    results = [memory[r.value].reshape(program.program.buffers[r.value].shape) for r in program.program.outputs]
-    return results, int(error[0])
+    return [memory[r.value] for r in program.program.outputs], int(error[0])
+
+
+def fresh(buffer: Buffer) -> np.ndarray:
+    """Memory for a buffer, full of something else."""
+    extent = 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.strides, strict=True))
+    flat = np.full(max(extent, 1), 77).astype(numpy_dtype(buffer.dtype))
+    strides = [s * flat.itemsize for s in buffer.strides]
+    return np.lib.stride_tricks.as_strided(flat, buffer.shape, strides)
 
 
 def difference(got: np.ndarray, want: np.ndarray) -> str | None:
@@ -147,16 +151,38 @@ def difference(got: np.ndarray, want: np.ndarray) -> str | None:
     return f"differ by {np.nanmax(np.abs(got - want))}"
 
 
-def check(name: str) -> str | None:
-    """What is wrong with a case."""
-    fn, inputs, _ = CASES[name]
-    graph = graph_of(fn, inputs)
-    wanted = Interpreter(graph, operator).run(*inputs)
-    results, error = run(TritonBackend().emit(graph), [np.array(a) for a in inputs])
+def check(graph: Graph, inputs: list[np.ndarray]) -> str | None:
+    """What is wrong with what the kernels of a graph compute; None also when not all of it is kernels."""
+    program = TritonBackend().emit(graph)
+    if program.externs:
+        return None
+    with creating(None):
+        wanted = Interpreter(graph, operator).run(*[copied(a) for a in inputs])
+    results, error = run(program, [copied(a) for a in inputs])
     if error:
         return f"error word {error}"
     found = [difference(got, want) for got, want in zip(results, wanted, strict=True)]
     wrong = [f"result {k}: {text}" for k, text in enumerate(found) if text]
+    return "; ".join(wrong) or None
+
+
+def case(name: str) -> str | None:
+    """What is wrong with a case of the corpus."""
+    fn, inputs, _ = CASES[name]
+    return check(graph_of(fn, inputs), list(inputs))
+
+
+def samples(id: str) -> str | None:
+    """What is wrong with the samples of an operator."""
+    wrong: list[str] = []
+    for number, sample in enumerate(operator(id).samples(np.random.default_rng(0))):
+        graph, arrays = trace(operator(id), *sample.args, **sample.kwargs)
+        try:
+            found = check(graph, arrays) if arrays else None
+        except NotImplementedError as error:
+            found = None if "dtype complex" in str(error) else str(error)
+        if found:
+            wrong.append(f"sample {number}: {found}")
     return "; ".join(wrong) or None
 
 
@@ -173,9 +199,9 @@ def main(names: list[str]) -> None:
     round_to_bfloat16()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name in names or [*CASES, "bad index"]:
+    for name in names or [*CASES, "bad index", *OPERATORS]:
         try:
-            report[name] = bad_index() if name == "bad index" else check(name)
+            report[name] = bad_index() if name == "bad index" else case(name) if name in CASES else samples(name)
         except Exception as error:  # noqa: BLE001 - the test of this case says what it is
             report[name] = f"{type(error).__name__}: {error}"
     print(json.dumps(report))

@@ -134,7 +134,7 @@ def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
         return None
     columns = fast_axis(flat.statements, flat.axes) is x
     block, programs = (COLUMN_BLOCK, kept // 32) if columns else (BLOCK, kept)
-    if programs >= FEW or reduced < 2 * block:
+    if programs >= FEW or reduced < 4 * block:
         return None
     return block if _is_plain(flat) else None
 

@@ -13,12 +13,18 @@ from lamina_fx import DType, bool_, float64, int32
 from .literals import has_type, language_type, literal
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
-__all__ = ["convert", "expression", "supports"]
+__all__ = ["convert", "expression", "supports", "wants_types"]
 
 
 def supports(op: str, dtype: DType) -> bool:
     """Whether ``op`` on operands of ``dtype`` can be printed."""
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])
+
+
+def wants_types(op: str, operand: DType) -> bool:
+    """Whether constants among the operands must be values with a type: functions that ask for it do."""
+    template = OPERATORS[operand.kind].get(op, "")
+    return "lm_" in template and (operand.kind == "int" or "lm_float" in template)
 
 
 def expression(op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None) -> str:
@@ -44,6 +50,7 @@ def expression(op: str, dtype: DType, operand: DType, args: Sequence[str], expon
         "bits": str(operand.itemsize * 8),
         "one": literal(1, operand),
         "zero": literal(0, operand),
+        "ones": literal(-1, operand),
     }
     return template.format(*args, **names)
 

@@ -29,13 +29,13 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
-from .elementwise import convert, expression
+from .elementwise import convert, expression, wants_types
 from .indices import index_text
 from .literals import language_type, literal, typed_literal
-from .reductions import LAST_INDEX, combine_text, reduce_text, start_text
+from .row_loops import write_accumulate, write_loop
 from .tiles import Tile, constant
 
-__all__ = ["ERROR", "PrintedPhase", "print_phase"]
+__all__ = ["ERROR", "PhaseWriter", "PrintedPhase", "print_phase"]
 
 ERROR = "error"
 """Name of the parameter that points to the error word."""
@@ -66,7 +66,7 @@ def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool) 
     Raises:
         NotImplementedError: the phase has an operator, dtype or statement that cannot be printed.
     """
-    writer = _PhaseWriter(kernel, phase, tile, wide)
+    writer = PhaseWriter(kernel, phase, tile, wide)
     body = writer.write()
     buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
     sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
@@ -86,8 +86,11 @@ def _origins(kernel: Kernel) -> list[str]:
     return [", ".join(dict.fromkeys(ops)) + (f" at {line}" if line else "") for line, ops in lines.items()]
 
 
-class _PhaseWriter:
-    """Writes the statements of a phase; knows shape and dtype of every name."""
+class PhaseWriter:
+    """Writes the statements of a phase; knows shape and dtype of every name. ``row_loops`` has the loops over ``r``.
+
+    masks: dimension -> the mask along it and that mask's shape; none where the tiles fit.
+    """
 
     def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool) -> None:
         self.phase, self.tile, self.wide = phase, tile, wide
@@ -106,6 +109,7 @@ class _PhaseWriter:
     # -- text ------------------------------------------------------------------------------------------
 
     def add(self, line: str) -> None:
+        """A line at the depth of the loops that are open."""
         self.lines.append("    " * self.depth + line)
 
     def index(self, expr: Any) -> str:
@@ -123,6 +127,7 @@ class _PhaseWriter:
         return self.shapes.get(expr, _NONE) if type(expr) is str else _NONE
 
     def tile_text(self, shape: Shape) -> str:
+        """A tile's sizes."""
         if self.rank == 1:
             return "[XBLOCK]"
         return f"[{'XBLOCK' if 'x' in shape else '1'}, {'RBLOCK' if 'r' in shape else '1'}]"
@@ -135,6 +140,7 @@ class _PhaseWriter:
         return zeros if text == "0" else f"{text} + {zeros}"
 
     def operand(self, value: Any, dtype: DType, typed: bool = False) -> str:
+        """A name, or a constant; ``typed``: one that has a type of its own."""
         if type(value) is str:
             return value
         return typed_literal(value, dtype) if typed else literal(value, dtype)
@@ -163,110 +169,20 @@ class _PhaseWriter:
         return self.lines
 
     def statement(self, stmt: Stmt) -> None:
+        """Any statement of kernel IR that has a meaning in a tile."""
         writer = _STATEMENTS.get(type(stmt))
         if writer is None:
             raise NotImplementedError(f"the Triton backend cannot print a {type(stmt).__name__} in a kernel")
         writer(self, stmt)
 
     def define(self, name: str, text: str, dtype: DType, shape: Shape) -> None:
+        """Give a value a name."""
         self.dtypes[name], self.shapes[name] = dtype, shape
         self.add(f"{name} = {text}")
 
-    # -- loops over r ----------------------------------------------------------------------------------
-
-    def loop(self, loop: Loop) -> None:
-        for accumulator in loop.accumulators:
-            self.accumulators[accumulator.name] = accumulator
-        if self.tile.whole:
-            self.axis(loop, "")
-            for stmt in loop.body:
-                if _defined(stmt) not in self.shapes:
-                    self.statement(stmt)
-            return
-        for accumulator in loop.accumulators:
-            self.start(accumulator)
-        bound = constant(loop.extent)
-        if bound is None and "x" in self.shape_of(loop.extent):
-            bound = loop.extent.range()[1]
-        self.add(f"for base in range(0, {self.index(loop.extent) if bound is None else bound}, RBLOCK):")
-        self.depth += 1
-        self.axis(loop, "base + ")
-        for stmt in loop.body:
-            self.statement(stmt)
-        self.depth -= 1
-        for accumulator in loop.accumulators:
-            self.finish(accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
-
-    def axis(self, loop: Loop, base: str) -> None:
-        """The index along ``r``, and its mask."""
-        name = loop.axis.name
-        if self.tile.whole and name in self.shapes:
-            return
-        wide = ".to(tl.int64)" if self.wide else ""
-        self.add(f"{name} = {base}tl.arange(0, RBLOCK)[None, :]{wide}")
-        self.shapes[name] = frozenset("r")
-        self.masks.pop("r", None)
-        extent = constant(loop.extent)
-        if extent is None or extent % self.tile.r:
-            self.add(f"inside_r = {name} < {self.index(loop.extent)}")
-            self.masks["r"] = ("inside_r", frozenset("r") | self.shape_of(loop.extent))
-
-    def start(self, accumulator: Accumulator) -> None:
-        compares_bool = accumulator.kind.startswith("arg") and accumulator.dtype is bool_
-        dtype = "tl.int8" if compares_bool else language_type(accumulator.dtype)
-        self.add(f"{accumulator.name}_sum = tl.full([XBLOCK, RBLOCK], {start_text(accumulator)}, {dtype})")
-        if accumulator.kind.startswith("arg"):
-            self.add(f"{accumulator.name}_at = tl.full([XBLOCK, RBLOCK], {LAST_INDEX}, tl.int64)")
-
-    def finish(self, accumulator: Accumulator, value: str, at: str) -> None:
-        """Reduce a tile along ``r``; the result is a value of each row."""
-        name = accumulator.name
-        if accumulator.kind.startswith("arg"):
-            self.add(f"{name}_best, {name} = tl.reduce(({value}, {at}), 1, lm_{accumulator.kind})")
-            self.define(name, f"{name}[:, None]", int64, frozenset("x"))
-        else:
-            self.define(name, reduce_text(accumulator, value), accumulator.dtype, frozenset("x"))
-
-    def accumulate(self, stmt: Accumulate) -> None:
-        accumulator = self.accumulators[stmt.accumulator]
-        name, full = accumulator.name, frozenset("xr")
-        value = self.operand(stmt.value, accumulator.dtype, typed=True)
-        if accumulator.kind.startswith("arg") and accumulator.dtype is bool_:
-            value = f"{value}.to(tl.int8)"
-        if self.shape_of(stmt.value) != full:
-            value = f"tl.broadcast_to({value}, [XBLOCK, RBLOCK])"
-        at = ""
-        if accumulator.kind.startswith("arg"):
-            at = self.operand(stmt.index, int64, typed=True)
-            at = at if self.shape_of(stmt.index) == full else f"tl.broadcast_to({at}, [XBLOCK, RBLOCK])"
-        mask, _ = self.mask(frozenset("r"))
-        if not self.tile.whole:
-            self.carry(accumulator, value, at, mask)
-            return
-        if mask:
-            start = start_text(accumulator)
-            self.add(f"{name}_tile = tl.where({mask}, {value}, {start})")
-            value = f"{name}_tile"
-            if accumulator.kind.startswith("arg"):
-                self.add(f"{name}_at = tl.where({mask}, {at}, {LAST_INDEX})")
-                at = f"{name}_at"
-        self.finish(accumulator, value, at)
-
-    def carry(self, accumulator: Accumulator, value: str, at: str, mask: str) -> None:
-        """One step of an accumulator that lives through a loop."""
-        name, total = accumulator.name, f"{accumulator.name}_sum"
-        if accumulator.kind.startswith("arg"):
-            self.add(f"{name}_new, {name}_new_at = lm_{accumulator.kind}({total}, {name}_at, {value}, {at})")
-            self.add(f"{total} = {_chosen(mask, f'{name}_new', total)}")
-            self.add(f"{name}_at = {_chosen(mask, f'{name}_new_at', f'{name}_at')}")
-        else:
-            self.add(
-                f"{total} = {_chosen(mask, combine_text(accumulator.kind, accumulator.dtype, total, value), total)}"
-            )
-
     # -- statements ------------------------------------------------------------------------------------
 
-    def let(self, stmt: Let) -> None:
+    def _let(self, stmt: Let) -> None:
         named = [a for a in stmt.args if type(a) is str]
         shape = frozenset().union(*[self.shapes[a] for a in named])
         if stmt.op == "constant":
@@ -282,18 +198,18 @@ class _PhaseWriter:
             texts = [self.operand(stmt.args[0], bool_)]
             texts += [self.operand(a, own, typed=not any(type(b) is str for b in stmt.args[1:])) for a in stmt.args[1:]]
         else:
-            texts = [self.operand(a, own, typed=stmt.op == "philox") for a in stmt.args]
+            texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         last = stmt.args[-1]
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
         self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent), stmt.dtype, shape)
 
-    def index_value(self, stmt: IndexValue) -> None:
+    def _index_value(self, stmt: IndexValue) -> None:
         text, shape = self.index(stmt.expr), self.shape_of(stmt.expr)
         if not isinstance(stmt.expr, (Comparison, BooleanConstant)) or stmt.dtype is not bool_:
             text = f"tl.cast({text}, {language_type(stmt.dtype)})"
         self.define(stmt.name, text, stmt.dtype, shape)
 
-    def load(self, stmt: Load) -> None:
+    def _load(self, stmt: Load) -> None:
         dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
         language_type(dtype)
         shape = self.shape_of(stmt.index)
@@ -306,7 +222,7 @@ class _PhaseWriter:
             text += f", {mask}, other={self.operand(stmt.other, dtype)}"
         self.define(stmt.name, f"tl.load({text})", dtype, want)
 
-    def store(self, stmt: Store) -> None:
+    def _store(self, stmt: Store) -> None:
         dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
         language_type(dtype)
         shape = self.shape_of(stmt.index)
@@ -318,18 +234,18 @@ class _PhaseWriter:
         value = self.operand(stmt.value, dtype, typed=True)
         self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''})")
 
-    def bind(self, stmt: BindIndex) -> None:
+    def _bind(self, stmt: BindIndex) -> None:
         name, shape = stmt.symbol.name, self.shape_of(stmt.value)
         if stmt.mask is not None:
             shape |= self.shapes[stmt.mask]
         self.add(f"{name} = {stmt.value}")
         if stmt.size is not None:
-            self.check(stmt, shape)
+            self._check(stmt, shape)
         if stmt.mask is not None:
             self.add(f"{name} = tl.where({stmt.mask}, {name}, 0)")
         self.define(name, f"{name}.to(tl.int{64 if self.wide else 32})", int64, shape)
 
-    def check(self, stmt: BindIndex, shape: Shape) -> None:
+    def _check(self, stmt: BindIndex, shape: Shape) -> None:
         """Clamp an index; where it was out of range, write the error word."""
         name, size = stmt.symbol.name, self.index(stmt.size)
         if stmt.wrap:
@@ -341,22 +257,13 @@ class _PhaseWriter:
         self.add(f"{name} = tl.where({name}_bad, 0, {name})")
 
 
-def _defined(stmt: Any) -> str | None:
-    """The name that a statement gives a value, if it does."""
-    return stmt.symbol.name if type(stmt) is BindIndex else getattr(stmt, "name", None)
-
-
 def _address(buffer: str, index: str) -> str:
     if index == "0":
         return buffer
     return f"{buffer} + {index}" if index.isidentifier() or index.startswith("tl.zeros") else f"{buffer} + ({index})"
 
 
-def _chosen(mask: str, new: str, old: str) -> str:
-    return f"tl.where({mask}, {new}, {old})" if mask else new
-
-
 _STATEMENTS: dict[type, Any] = {
-    Loop: _PhaseWriter.loop, Let: _PhaseWriter.let, Load: _PhaseWriter.load, Store: _PhaseWriter.store,
-    IndexValue: _PhaseWriter.index_value, BindIndex: _PhaseWriter.bind, Accumulate: _PhaseWriter.accumulate,
+    Loop: write_loop, Let: PhaseWriter._let, Load: PhaseWriter._load, Store: PhaseWriter._store,
+    IndexValue: PhaseWriter._index_value, BindIndex: PhaseWriter._bind, Accumulate: write_accumulate,
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Templates of elementwise operators in Triton: data only, see ``elementwise``.
 
 ``{0}``, ``{1}``, ``{2}`` are operands (names or constants: no parentheses needed), ``{type}`` is the result's type,
-``{own}`` the operands', ``{bits}`` their width, ``{one}`` and ``{zero}`` constants of the operands' type.
+``{own}`` the operands', ``{bits}`` their width; ``{one}``, ``{zero}`` and ``{ones}`` (all bits) are constants of it.
 
 Beware: ``-x`` is ``0 - x`` in Triton, which loses the sign of zero; ``/`` on float32 is not correctly rounded; and
 ``a if c else b`` is no choice by element.
@@ -52,7 +52,7 @@ _INT: dict[str, str] = {
     "floor_div": "lm_floor_div({0}, {1})", "remainder": "lm_remainder({0}, {1})",
     "floor_divide": "lm_floor_div({0}, {1})", "trunc_divide": "lm_trunc_div({0}, {1})",
     "trunc_div": "lm_trunc_div({0}, {1})", "fmod": "lm_trunc_remainder({0}, {1})",
-    "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "bitwise_not": "~{0}",
+    "bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}", "bitwise_not": "{0} ^ {ones}",
     "bitwise_left_shift": "lm_shift_left({0}, {1}, {bits})",
     "bitwise_right_shift": "lm_shift_right({0}, {1}, {bits})",
     "shift_right_logical": "lm_shift_right({0}, {1}, {bits})",

@@ -18,7 +18,7 @@ __all__ = ["Tile", "choose_tile", "constant"]
 POINTWISE = 1024
 """Elements of a pointwise tile."""
 
-WHOLE_ROW = 8192
+WHOLE_ROW = 32768
 """Longest row that is kept in a tile when there are several passes over it."""
 
 ONE_PASS = 2048
@@ -87,7 +87,7 @@ def _columns(columns: int, rows: int | None) -> Tile:
 
 
 def _warps(elements: int) -> int:
-    return max(1, min(16, elements // 512))
+    return 32 if elements > 16384 else max(1, min(16, elements // 512))
 
 
 def _upper(extent: Any) -> int | None:

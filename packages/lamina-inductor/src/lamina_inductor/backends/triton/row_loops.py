@@ -1,0 +1,137 @@
+"""Loops over the reduced axis ``r`` and their accumulators, as statements of a phase's writer.
+
+A tile that holds the row needs no loop: each accumulator is one reduction of the tile. Otherwise an accumulator is a
+tile that lives through a ``for``, and is reduced after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lamina_fx import bool_, int64
+
+from ...ir.kernel import Accumulate, Accumulator, BindIndex, Loop
+from .literals import language_type
+from .reductions import LAST_INDEX, combine_text, reduce_text, start_text
+from .tiles import constant
+
+if TYPE_CHECKING:
+    from .kernel_printer import PhaseWriter
+
+__all__ = ["write_accumulate", "write_loop"]
+
+_FULL = frozenset("xr")
+
+
+def write_loop(writer: PhaseWriter, loop: Loop) -> None:
+    """A pass over ``r``."""
+    for accumulator in loop.accumulators:
+        writer.accumulators[accumulator.name] = accumulator
+    if writer.tile.whole:
+        _axis(writer, loop, "")
+        for stmt in loop.body:
+            if _defined(stmt) not in writer.shapes:  # an earlier pass may have computed it
+                writer.statement(stmt)
+        return
+    for accumulator in loop.accumulators:
+        _start(writer, accumulator)
+    bound = constant(loop.extent)
+    if bound is None and "x" in writer.shape_of(loop.extent):
+        bound = loop.extent.range()[1]
+    writer.add(f"for base in range(0, {writer.index(loop.extent) if bound is None else bound}, RBLOCK):")
+    writer.depth += 1
+    _axis(writer, loop, "base + ")
+    for stmt in loop.body:
+        writer.statement(stmt)
+    writer.depth -= 1
+    for accumulator in loop.accumulators:
+        _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
+
+
+def _defined(stmt: Any) -> str | None:
+    """The name that a statement gives a value, if it does."""
+    return stmt.symbol.name if type(stmt) is BindIndex else getattr(stmt, "name", None)
+
+
+def _axis(writer: PhaseWriter, loop: Loop, base: str) -> None:
+    """The index along ``r``, and its mask."""
+    name = loop.axis.name
+    if writer.tile.whole and name in writer.shapes:
+        return
+    wide = ".to(tl.int64)" if writer.wide else ""
+    writer.add(f"{name} = {base}tl.arange(0, RBLOCK)[None, :]{wide}")
+    writer.shapes[name] = frozenset("r")
+    writer.masks.pop("r", None)
+    extent = constant(loop.extent)
+    if extent is None or extent % writer.tile.r:
+        writer.add(f"inside_r = {name} < {writer.index(loop.extent)}")
+        writer.masks["r"] = ("inside_r", frozenset("r") | writer.shape_of(loop.extent))
+
+
+def _start(writer: PhaseWriter, accumulator: Accumulator) -> None:
+    dtype = "tl.int8" if _compares_bool(accumulator) else language_type(accumulator.dtype)
+    writer.add(f"{accumulator.name}_sum = tl.full([XBLOCK, RBLOCK], {start_text(accumulator)}, {dtype})")
+    if accumulator.kind.startswith("arg"):
+        writer.add(f"{accumulator.name}_at = tl.full([XBLOCK, RBLOCK], {LAST_INDEX}, tl.int64)")
+
+
+def _compares_bool(accumulator: Accumulator) -> bool:
+    return accumulator.kind.startswith("arg") and accumulator.dtype is bool_
+
+
+def _finish(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str) -> None:
+    """Reduce a tile along ``r``; the result is a value of each row."""
+    name = accumulator.name
+    if accumulator.kind.startswith("arg"):
+        writer.add(f"{name}_best, {name} = tl.reduce(({value}, {at}), 1, lm_{accumulator.kind})")
+        writer.define(name, f"{name}[:, None]", int64, frozenset("x"))
+    else:
+        writer.define(name, reduce_text(accumulator, value), accumulator.dtype, frozenset("x"))
+
+
+def write_accumulate(writer: PhaseWriter, stmt: Accumulate) -> None:
+    """Feed an accumulator with a tile."""
+    accumulator = writer.accumulators[stmt.accumulator]
+    value = writer.operand(stmt.value, accumulator.dtype, typed=True)
+    if _compares_bool(accumulator):
+        value = f"{value}.to(tl.int8)"
+    value, at = _spread(writer, value, stmt.value), ""
+    if accumulator.kind.startswith("arg"):
+        at = _spread(writer, writer.operand(stmt.index, int64, typed=True), stmt.index)
+    mask, _ = writer.mask(frozenset("r"))
+    if writer.tile.whole:
+        _reduce_row(writer, accumulator, value, at, mask)
+    else:
+        _carry(writer, accumulator, value, at, mask)
+
+
+def _spread(writer: PhaseWriter, text: str, operand: Any) -> str:
+    """An operand over the whole tile."""
+    return text if writer.shape_of(operand) == _FULL else f"tl.broadcast_to({text}, [XBLOCK, RBLOCK])"
+
+
+def _reduce_row(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str, mask: str) -> None:
+    name = accumulator.name
+    if mask:
+        writer.add(f"{name}_tile = tl.where({mask}, {value}, {start_text(accumulator)})")
+        value = f"{name}_tile"
+    if mask and at:
+        writer.add(f"{name}_at = tl.where({mask}, {at}, {LAST_INDEX})")
+        at = f"{name}_at"
+    _finish(writer, accumulator, value, at)
+
+
+def _carry(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str, mask: str) -> None:
+    """One step of an accumulator that lives through a loop."""
+    name, total = accumulator.name, f"{accumulator.name}_sum"
+    if accumulator.kind.startswith("arg"):
+        writer.add(f"{name}_new, {name}_new_at = lm_{accumulator.kind}({total}, {name}_at, {value}, {at})")
+        writer.add(f"{total} = {_chosen(mask, f'{name}_new', total)}")
+        writer.add(f"{name}_at = {_chosen(mask, f'{name}_new_at', f'{name}_at')}")
+    else:
+        new = combine_text(accumulator.kind, accumulator.dtype, total, value)
+        writer.add(f"{total} = {_chosen(mask, new, total)}")
+
+
+def _chosen(mask: str, new: str, old: str) -> str:
+    return f"tl.where({mask}, {new}, {old})" if mask else new
