@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only workloads whose name contains this")
     parser.add_argument("--engines", default=",".join(ENGINES), help="comma-separated: " + ", ".join(ENGINES))
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--cores", type=int, help="let every engine use only so many cores")
     parser.add_argument("--cold", action="store_true", help="first-call times with empty caches")
     parser.add_argument("--repeats", type=int, default=1, help="with --cold: the least of so many runs")
     parser.add_argument("--json", type=Path, help="also write the figures here")
@@ -50,11 +51,13 @@ def main() -> int:
     chosen = [w for w in WORKLOADS if options.only in w.name]
     if not chosen:
         parser.error(f"no workload's name contains {options.only!r}")
-    rows = {w.name: time_workload(w, interpreters, options.rounds) for w in chosen}
+    rows = {w.name: time_workload(w, interpreters, options.rounds, options.cores) for w in chosen}
     print_table(chosen, rows, engines)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
-    return 0
+    wrong = [f"{w.name}: {text}" for w in chosen for text in disagreements(rows[w.name])]
+    print("\n".join(["results do not agree:", *wrong] if wrong else ["results of all engines agree"]))
+    return 1 if wrong else 0
 
 
 def interpreter_of(engine: str) -> str:
@@ -77,11 +80,10 @@ def interpreter_of(engine: str) -> str:
 class Engine:
     """A worker process."""
 
-    def __init__(self, name: str, python: str) -> None:
+    def __init__(self, name: str, python: str, cores: int | None = None) -> None:
         self.name = name
-        self.process = subprocess.Popen(
-            [python, str(HERE / "worker.py"), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        command = [python, str(HERE / "worker.py"), name, *([] if cores is None else [str(cores)])]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Send a request; returns the answer, or {"error": ...} when the process died."""
@@ -101,17 +103,20 @@ class Engine:
         self.process.wait(timeout=30)
 
 
-def time_workload(workload: Workload, interpreters: dict[str, str], rounds: int) -> dict[str, Any]:
-    """Seconds per call of each engine: {"engine": {"min", "median", "first"}}."""
+def time_workload(
+    workload: Workload, interpreters: dict[str, str], rounds: int, cores: int | None = None
+) -> dict[str, Any]:
+    """Seconds per call of each engine: {"engine": {"min", "median", "first", "cpu", "check"}}."""
     print(f"{workload.name} ...", flush=True)
     engines = {}
     row: dict[str, Any] = {}
     for name, python in interpreters.items():
-        engine = Engine(name, python)
+        engine = Engine(name, python, cores)
         answer = engine.ask(prepare=workload.name)
         if "first" in answer:
             engines[name] = engine
-            row[name] = {"first": answer["first"], "times": [], "once": answer["once"]}
+            row[name] = {"first": answer["first"], "times": [], "cpu": [], "once": answer["once"]}
+            row[name]["check"] = engine.ask(check=True).get("check")
             continue
         if "error" in answer:
             row[name] = {"failed": True}
@@ -119,12 +124,37 @@ def time_workload(workload: Workload, interpreters: dict[str, str], rounds: int)
     for _ in range(rounds):
         for name, engine in engines.items():
             inner = max(1, min(2000, int(0.004 / row[name]["once"])))
-            row[name]["times"] += engine.ask(time=5, inner=inner).get("times", [])
+            answer = engine.ask(time=5, inner=inner)
+            row[name]["times"] += answer.get("times", [])
+            row[name]["cpu"] += answer.get("cpu", [])
     for name, engine in engines.items():
         engine.close()
         times = row[name].pop("times")
-        row[name] |= {"min": min(times), "median": median(times)}
+        row[name] |= {"min": min(times), "median": median(times), "cpu": min(row[name]["cpu"])}
     return row
+
+
+TOLERANCE = 2e-3
+"""Of a sampled element, relative to the largest of its result: single precision, sums in other orders."""
+
+
+def disagreements(row: dict[str, Any]) -> list[str]:
+    """What keeps engines' results from being those of the first engine that is PyTorch (or the first of all)."""
+    checks = {name: figures["check"] for name, figures in row.items() if figures.get("check")}
+    judge = next((name for name in ("torch eager", "torch.compile", *checks) if name in checks), None)
+    found = [f"{name} failed" for name, figures in row.items() if figures.get("failed")]
+    for name, check in checks.items():
+        wanted = checks[judge]
+        if [r["size"] for r in check] != [r["size"] for r in wanted]:
+            found.append(f"{name} has results of other sizes than {judge}")
+            continue
+        for number, (a, b) in enumerate(zip(check, wanted, strict=True)):
+            scale = max(1e-30, *(abs(v) for v in b["sample"]))
+            worst = max(abs(x - y) / scale for x, y in zip(a["sample"], b["sample"], strict=True))
+            total = abs(a["magnitude"] - b["magnitude"]) / max(1e-30, b["magnitude"])
+            if not max(worst, total) <= TOLERANCE:
+                found.append(f"{name}, result {number}: {worst:.1e} of the largest element off {judge}")
+    return found
 
 
 def print_table(workloads: list[Workload], rows: dict[str, dict[str, Any]], engines: list[str]) -> None:

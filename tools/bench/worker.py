@@ -7,6 +7,7 @@ It runs inside the engine's own environment and imports nothing of the project b
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -34,9 +35,13 @@ def prepare_torch_like(module: Any, functional: Any, workload: Workload, compile
         return function(*values)
 
     def results() -> list[np.ndarray]:
+        for name in workload.written:  # calls before this one changed them
+            with module.no_grad():
+                tensors[name].copy_(module.from_numpy(arrays[name].copy()))
         made = call()
         out = [] if made is None else [made]
         out += [tensors[name].grad for name in workload.grads]
+        out += [tensors[name] for name in workload.written]
         return [np.asarray(o.detach().numpy(), np.float64) for o in out]
 
     return call, results
@@ -75,15 +80,20 @@ def jax_engine(workload: Workload) -> tuple[Any, Any]:
 def numpy_engine(workload: Workload) -> tuple[Any, Any] | None:
     if workload.numpy is None:
         return None
-    arrays = list(workload.inputs(np.random.default_rng(0)).values())
+    named = workload.inputs(np.random.default_rng(0))
+    arrays = list(named.values())
     function = workload.numpy
 
     def call() -> Any:
         return function(*arrays)
 
     def results() -> list[np.ndarray]:
+        fresh = workload.inputs(np.random.default_rng(0))
+        for name in workload.written:
+            named[name][...] = fresh[name]
         made = call()
-        return [] if made is None else [np.asarray(made, np.float64)]
+        out = [] if made is None else [made]
+        return [np.asarray(o, np.float64) for o in (*out, *[named[name] for name in workload.written])]
 
     return call, results
 
@@ -96,6 +106,29 @@ ENGINES = {
     "jax.jit": jax_engine,
     "numpy": numpy_engine,
 }
+
+
+def timed(call: Any, rounds: int, inner: int) -> dict[str, list[float]]:
+    """Seconds per call of each round: on the clock, and of all threads' processor time."""
+    times, cpu = [], []
+    for _ in range(rounds):
+        start, used = time.perf_counter(), time.process_time()
+        for _ in range(inner):
+            call()
+        cpu.append((time.process_time() - used) / inner)
+        times.append((time.perf_counter() - start) / inner)
+    return {"times": times, "cpu": cpu}
+
+
+SAMPLE = 1009
+"""A result is compared by so many elements, evenly spread, and by its sum of magnitudes."""
+
+
+def summary(result: np.ndarray) -> dict[str, Any]:
+    """What another engine's result must agree with."""
+    flat = result.reshape(-1)
+    chosen = flat[np.linspace(0, flat.size - 1, min(SAMPLE, flat.size)).astype(np.int64)] if flat.size else flat
+    return {"size": flat.size, "magnitude": float(np.abs(flat).sum()), "sample": chosen.tolist()}
 
 
 def serve(engine: str) -> None:
@@ -121,18 +154,13 @@ def serve(engine: str) -> None:
                 call()
                 answer["once"] = time.perf_counter() - start
         elif "time" in request:
-            inner = request.get("inner", 1)
-            times = []
-            for _ in range(request["time"]):
-                start = time.perf_counter()
-                for _ in range(inner):
-                    call()
-                times.append((time.perf_counter() - start) / inner)
-            answer = {"times": times}
+            answer = timed(call, request["time"], request.get("inner", 1))
         elif "check" in request:
-            answer = {"results": [[float(r.sum()), float(np.abs(r).sum()), r.size] for r in results()]}
+            answer = {"check": [summary(r) for r in results()]}
         print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 2:  # so many cores: before anything asks how many there are
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[2])])
     serve(sys.argv[1])

@@ -2,6 +2,7 @@
 
 ``inputs(rng)`` makes NumPy arrays; ``torch_like(t, F)`` returns the function to compile, given the package (``lamina``
 or ``torch``) and its ``nn.functional``; it takes the inputs as tensors. ``grads`` names inputs that require gradients.
+Results of all engines must agree: what is returned, then gradients, then written inputs.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Workload:
     jax: Callable[[Any, Any], Callable[..., Any]]
     numpy: Callable[..., Any] | None = None
     grads: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()  # inputs that the function updates in place: they are its results
 
 
 def normal(rng: np.random.Generator, *shape: int, scale: float = 1.0) -> np.ndarray:
@@ -413,7 +415,15 @@ WORKLOADS: tuple[Workload, ...] = (
         standardise_jax,
         standardise_numpy,
     ),
-    Workload("AdamW 8 tensors, 4.3M", "kernels", adamw_inputs, adamw_torch, adamw_jax, adamw_numpy),
+    Workload(
+        "AdamW 8 tensors, 4.3M",
+        "kernels",
+        adamw_inputs,
+        adamw_torch,
+        adamw_jax,
+        adamw_numpy,
+        written=tuple(f"{part}{k}" for k in range(len(ADAMW_SIZES)) for part in "pmv"),
+    ),
     Workload(
         "MLP 256x512x2048",
         "models",
