@@ -69,9 +69,7 @@ def test_products_are_steps_of_their_own() -> None:
     program = TritonBackend().emit(graph)
     assert [e.operator for e in program.externs] == ["dot_general"]
     assert [k.name for k in program.kernels] == ["k0_maximum"]
-    with pytest.raises(
-        NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and"
-    ):
+    with pytest.raises(NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and"):
         TritonBackend().emit(graph, externs=False)
 
 
@@ -83,10 +81,26 @@ def test_operators_without_code_are_steps_with_the_line() -> None:
         TritonBackend().emit(graph, externs=False)
 
 
-def test_complex_numbers_are_refused() -> None:
-    graph = graph_of(lambda x: ops.cat((x, x), 0), (floats(4).astype(np.complex64),))
-    with pytest.raises(NotImplementedError, match=r"Triton has no values of dtype complex64.*kernel of cat"):
-        TritonBackend().emit(graph)
+REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "complex numbers": (
+        lambda x: ops.cat((x, x), 0), (floats(4).astype(np.complex64),), "^cat: Triton has no values of dtype complex",
+    ),
+    "small atomics": (
+        lambda x, i, u: ops.index_put(x, (i,), u, True),
+        (np.zeros(4, np.int8), np.array([1, 1]), np.ones(2, np.int8)),
+        "^index_put: Triton has no atomic add on int8",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_triton_has_not_is_a_step_of_its_own(case: str) -> None:
+    fn, inputs, message = REFUSED[case]
+    graph = graph_of(fn, inputs)
+    program = TritonBackend().emit(graph)
+    assert not program.launches and len(program.externs) == 1
+    with pytest.raises(NotImplementedError, match=message):
+        TritonBackend().emit(graph, externs=False)
 
 
 def test_large_buffers_have_64_bit_indices() -> None:

@@ -57,12 +57,11 @@ class TritonBackend:
     def emit(self, graph: Graph, *, name: str = "graph", externs: bool = True) -> TritonProgram:
         """The kernels of a graph of strict primitives, and how they are launched.
 
-        ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference)
-        are listed; False: they are an error.
+        ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
+        complex numbers) are listed; False: they are an error.
 
         Raises:
-            NotImplementedError: an operator or dtype that cannot be printed, or with ``externs=False`` one that is a
-                step of its own; the message names it and the user's line.
+            NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
         result = emit_program(self.program(graph, name=name))
         if not externs and result.externs:

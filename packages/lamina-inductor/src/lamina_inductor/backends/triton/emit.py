@@ -30,20 +30,29 @@ class _Phase:
 def emit_program(program: Program) -> TritonProgram:
     """Print every kernel of a program whose loops are those of ``schedule.grid_nest``.
 
-    Raises:
-        NotImplementedError: a kernel has an operator or dtype that Triton has not; the message names operator and line.
+    What Triton has no code for becomes an external step, as products and references on the host are.
     """
     steps = [_without_copies(step, number) for number, step in enumerate(program.steps)]
     calls: dict[str, list[KernelCall]] = {}
     for call in _calls(steps):
         calls.setdefault(call.kernel.name, []).append(call)
-    printed = {name: _print_kernel(program, found) for name, found in calls.items()}
+    printed: dict[str, list[_Phase]] = {}
+    refused: dict[str, str] = {}
+    for name, found in calls.items():
+        try:
+            printed[name] = _print_kernel(program, found)
+        except NotImplementedError as error:
+            refused[name] = str(error)
     kernels = [phase.kernel for phases in printed.values() for phase in phases if phase.kernel is not None]
     result: list[TritonLaunch | ExternStep] = []
     for step in steps:
         if type(step) is Launch:
             for call in step.parts:
-                result.extend(_launches(call, printed[call.kernel.name]))
+                name = call.kernel.name
+                if name in refused:
+                    result.append(_refused(call, refused[name]))
+                else:
+                    result.extend(_launches(call, printed[name]))
         else:
             result.append(_extern(step))
     return TritonProgram(program.name, program, tuple(kernels), tuple(result))
@@ -68,6 +77,12 @@ def _extern(step: Any) -> ExternStep:
     return ExternStep(step.operator, step, step.source)
 
 
+def _refused(call: KernelCall, reason: str) -> ExternStep:
+    operators = ", ".join(dict.fromkeys(op for _, op, _ in call.kernel.origins))
+    line = next((line for _, _, line in call.kernel.origins if line), "")
+    return ExternStep(operators, Launch((call,)), line, reason)
+
+
 # -- kernels ---------------------------------------------------------------------------------------------
 
 
@@ -86,12 +101,8 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     extents = [constant(_in_call(phase.extent, call)) for call in calls]
     most = None if None in extents else max(e for e in extents if e is not None)
     tile = choose_tile(phase, most)
-    try:
-        printed = print_phase(kernel, phase, name, tile, wide)
-        types = {p.name: pointer_type(p.dtype) for p in kernel.params}
-    except NotImplementedError as error:
-        fused = ", ".join(dict.fromkeys(f"{op} at {line}" if line else op for _, op, line in kernel.origins))
-        raise NotImplementedError(f"{error} (in the kernel of {fused})") from error
+    printed = print_phase(kernel, phase, name, tile, wide)
+    types = {p.name: pointer_type(p.dtype) for p in kernel.params}
     integer = "i64" if wide else "i32"
     parameters = [(b, types[b]) for b in printed.buffers] + [(s, integer) for s in printed.sizes]
     if printed.checks:

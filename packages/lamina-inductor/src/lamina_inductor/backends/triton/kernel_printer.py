@@ -230,7 +230,7 @@ class PhaseWriter:
         want = shape | of_mask | self.shape_of(stmt.value)
         mask, _ = self.mask(want, stmt.mask)
         place = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
-        call = "store" if stmt.mode == "set" else f"atomic_{stmt.mode}"
+        call = "store" if stmt.mode == "set" else _atomic(stmt.mode, dtype)
         value = self.operand(stmt.value, dtype, typed=True)
         self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''})")
 
@@ -255,6 +255,14 @@ class PhaseWriter:
         place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
         self.add(f"tl.store({place}, {stmt.check}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
         self.add(f"{name} = tl.where({name}_bad, 0, {name})")
+
+
+def _atomic(mode: str, dtype: DType) -> str:
+    """The function that combines with what is in memory."""
+    whole = dtype.kind == "int" and dtype.itemsize >= 4
+    if (mode == "add" and (whole or dtype.name in ("float32", "float64"))) or (mode in ("max", "min") and whole):
+        return f"atomic_{mode}"
+    raise NotImplementedError(f"Triton has no atomic {mode} on {dtype} (of floats one in which NaN wins)")
 
 
 def _address(buffer: str, index: str) -> str:

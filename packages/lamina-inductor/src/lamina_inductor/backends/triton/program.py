@@ -64,18 +64,20 @@ class TritonLaunch:
 
 @dataclass(frozen=True, slots=True)
 class ExternStep:
-    """A step that the backend generates no kernel for: a matrix product, a convolution, an operator's reference."""
+    """A step that the backend generates no kernel for: a matrix product, a convolution, an operator's reference; or a
+    launch whose kernel has something that Triton has not, which ``reason`` names."""
 
     operator: str
     step: Step
     source: str = ""
+    reason: str = ""
 
     def refuse(self) -> NotImplementedError:
         """The error for who wants a kernel of it."""
         line = f" (at {self.source})" if self.source else ""
+        reason = self.reason or "the Triton backend generates pointwise and reduction kernels only"
         return NotImplementedError(
-            f"{self.operator}{line}: the Triton backend generates pointwise and reduction kernels only; run this step "
-            "with a library, or compile for backend='cpp'"
+            f"{self.operator}{line}: {reason}; run this step with a library, or compile for backend='cpp'"
         )
 
 
