@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import lamina_tensor
-from lamina_fx import Graph, Node, TensorSpec
-from lamina_tensor import Tensor, autograd
-from lamina_tensor.autograd.node import check_version
+from lamina_fx import Graph
+from lamina_tensor import Tensor
 from lamina_tensor.views import replay
 
 from .joint import JointGraph, OutputInfo
-from .partition import Partition, ancestors
+from .partition import Partition
 from .symbols import SizeReader
+from .tape import call_recorded, tape_plan
 
 __all__ = ["CompileGraph", "CompiledGraph", "Executable"]
 
@@ -52,9 +51,10 @@ class CompiledGraph:
             and not self.joint.grad_inputs
             and [(o.kind, o.index) for o in outputs] == [("value", k) for k in range(self.joint.forward_count)]
         )
-        needed = ancestors([r for r in self.joint.results[self.joint.forward_count :] if isinstance(r, Node)])
-        self.differentiated = frozenset(k for k, n in enumerate(self.joint.graph.placeholders) if n in needed)
-        """Inputs that the gradients depend on."""
+        self._tape = None if self.halves is None else tape_plan(self.joint, self.halves)
+        self._picked: tuple[int, ...] | None = None
+        if not self.joint.grad_updates and all(o.kind == "value" for o in outputs):
+            self._picked = tuple(o.index for o in outputs)
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """Run on these inputs."""
@@ -62,10 +62,12 @@ class CompiledGraph:
             return self.forward(*inputs)
         if self.joint.grad_inputs:
             inputs += tuple(inputs[k].grad for k in self.joint.grad_inputs)
-        if self.halves is None:
+        if self._tape is None:
             results = self.forward(*inputs)
         else:
-            results = CompiledFunction.apply(self, *inputs)
+            results = call_recorded(self, self._tape, inputs)
+        if self._picked is not None:
+            return tuple([results[k] for k in self._picked])
         return self._rebuild(inputs, results)
 
     # -- results ---------------------------------------------------------------------------------
@@ -111,67 +113,3 @@ class CompiledGraph:
         if self._second is None:
             self._second = self.compile_second(arguments)
         return self._second(*arguments)
-
-
-class CompiledFunction(autograd.Function):
-    """The tape entry of one call of a compiled graph."""
-
-    @staticmethod
-    def forward(ctx: Any, compiled: CompiledGraph, *inputs: Any) -> tuple[Any, ...]:
-        """Run the forward half; keep what the backward needs."""
-        assert compiled.halves is not None
-        before = list(inputs)
-        for k in compiled.differentiated & compiled.joint.overwritten:
-            before[k] = _snapshot(inputs[k])
-        results = compiled.forward(*inputs)
-        count = compiled.joint.forward_count
-        saved = [(inputs if place == "input" else results)[k] for place, k in compiled.halves.places]
-        ctx.compiled = compiled
-        ctx.numbers = {k: v for k, v in enumerate(saved) if not isinstance(v, Tensor)}
-        ctx.saved_count = len(saved)
-        ctx.inputs = before
-        ctx.versions = [v._version if isinstance(v, Tensor) else None for v in before]
-        ctx.save_for_backward(*(v for v in saved if isinstance(v, Tensor)))
-        ctx.set_materialize_grads(False)
-        results = tuple(results[:count])
-        wanted = {o.value if o.kind == "rebase" else o.index for o in compiled.joint.outputs if o.tangent is not None}
-        ctx.mark_non_differentiable(*(r for k, r in enumerate(results) if k not in wanted and isinstance(r, Tensor)))
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
-        """Run the backward half."""
-        compiled: CompiledGraph = ctx.compiled
-        tangents = _tangents(compiled, ctx.inputs, cotangents)
-        tensors = iter(ctx.saved_tensors)
-        saved = [ctx.numbers[k] if k in ctx.numbers else next(tensors) for k in range(ctx.saved_count)]
-        if lamina_tensor.is_grad_enabled():
-            for k in compiled.differentiated & set(range(len(ctx.inputs))):
-                if ctx.versions[k] is not None:
-                    check_version(ctx.name(), ctx.inputs[k], ctx.versions[k], ctx.inputs[k]._sizes)
-            gradients = compiled.differentiable_gradients(ctx.inputs, tangents)
-        else:
-            gradients = compiled.gradients(ctx.inputs, saved, tangents)
-        return (None, *(None if i.gradient is None else gradients[i.gradient] for i in compiled.joint.inputs))
-
-
-def _snapshot(tensor: Any) -> Any:
-    """An input that the call overwrites, as it was before, with its history: the gradients' own derivative needs it."""
-    with lamina_tensor.enable_grad():
-        return tensor.clone()
-
-
-def _tangents(compiled: CompiledGraph, inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """One tangent per differentiable output: the cotangent in the traced layout, zeros where there is none."""
-    tangents = []
-    for info in compiled.joint.outputs:
-        if info.tangent is None:
-            continue
-        given = cotangents[info.value if info.kind == "rebase" else info.index]
-        node = compiled.joint.tangents[info.tangent]
-        spec = node.spec
-        assert isinstance(spec, TensorSpec)
-        if given is None:
-            given = lamina_tensor.zeros([compiled.sizes(inputs, s) for s in spec.shape], dtype=spec.dtype)
-        tangents.append(given if given.is_contiguous() else given.contiguous())
-    return tangents

@@ -1,0 +1,192 @@
+"""The tape entry of one call of a compiled graph: a node of the eager engine whose backward runs the compiled half.
+
+Everything that is the same at each call (which results are differentiable, where gradients go, what is saved) is
+found once, in ``TapePlan``; a call makes one node and hangs the results on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import lamina_tensor
+from lamina_fx import DType, Node, TensorSpec
+from lamina_tensor import Tensor
+from lamina_tensor._C import TensorBase, alias, is_grad_enabled, set_grad_enabled
+from lamina_tensor.autograd.node import _FREED, check_version, edge_of
+from lamina_tensor.autograd.node import Node as TapeNode
+from lamina_tensor.autograd.reduce_gradient import reduce_gradient
+from lamina_tensor.creator import calling_user_code
+
+from .joint import JointGraph
+from .partition import Partition, ancestors
+
+if TYPE_CHECKING:
+    from .runtime import CompiledGraph
+
+__all__ = ["TapePlan", "call_recorded", "tape_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TapePlan:
+    """What does not change from call to call.
+
+    Attributes:
+        results: positions of the differentiable results of the forward half, in the order of the tangents.
+        tangents: shape and dtype of each tangent.
+        gradients: (input, position of its gradient among the backward half's results).
+        saved: (is an input, position) of what the backward half reads; of results, which are returned as well.
+        returned: how many of the forward half's results are the program's.
+        snapshots: inputs that the call overwrites and a second derivative reads.
+        read: inputs that the gradients depend on.
+    """
+
+    results: tuple[int, ...]
+    tangents: tuple[tuple[tuple[Any, ...], DType], ...]
+    gradients: tuple[tuple[int, int], ...]
+    saved: tuple[tuple[bool, int], ...]
+    returned: int
+    snapshots: tuple[int, ...]
+    read: tuple[int, ...]
+
+
+def tape_plan(joint: JointGraph, halves: Partition) -> TapePlan:
+    """The plan for calls of a graph that was cut in two."""
+    differentiable = [o for o in joint.outputs if o.tangent is not None]
+    differentiable.sort(key=lambda o: o.tangent)  # type: ignore[arg-type,return-value]
+    specs = [t.spec for t in joint.tangents]
+    needed = ancestors([r for r in joint.results[joint.forward_count :] if isinstance(r, Node)])
+    read = tuple(k for k, n in enumerate(joint.graph.placeholders) if n in needed)
+    return TapePlan(
+        tuple(o.value if o.kind == "rebase" else o.index for o in differentiable),
+        tuple((s.shape, s.dtype) for s in specs if isinstance(s, TensorSpec)),
+        tuple((k, i.gradient) for k, i in enumerate(joint.inputs) if i.gradient is not None),
+        tuple((place == "input", k) for place, k in halves.places),
+        joint.forward_count,
+        tuple(k for k in read if k in joint.overwritten),
+        tuple(k for k in read if k < len(joint.inputs)),
+    )
+
+
+def call_recorded(compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ...]) -> Sequence[Any]:
+    """Run the forward half; its differentiable results get a history."""
+    recording = is_grad_enabled()
+    before = _with_snapshots(plan, inputs) if plan.snapshots and recording else inputs
+    set_grad_enabled(False)
+    try:
+        results = list(compiled.forward(*inputs))
+    finally:
+        set_grad_enabled(recording)
+    if not recording:
+        return results
+    _unshare(plan, inputs, results)
+    node = CompiledNode(compiled, plan, before, results)
+    for position in plan.results:
+        result = results[position]
+        result._grad_fn = node
+        result._output_nr = position
+    return results
+
+
+def _with_snapshots(plan: TapePlan, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs that the call overwrites as they were before, with their history."""
+    before = list(inputs)
+    for k in plan.snapshots:
+        before[k] = inputs[k].clone()
+    return tuple(before)
+
+
+def _unshare(plan: TapePlan, inputs: tuple[Any, ...], results: list[Any]) -> None:
+    """A differentiable result that is an input's tensor object becomes another object over the same memory."""
+    given = set(map(id, inputs))
+    for position in plan.results:
+        if id(results[position]) in given:
+            results[position] = alias(results[position], type(results[position]), False)
+
+
+class CompiledNode(TapeNode):
+    """The backward step of one call."""
+
+    __slots__ = ("compiled", "inputs", "outputs", "plan", "saved", "versions")
+
+    def __init__(
+        self, compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ...], results: Sequence[Any]
+    ) -> None:
+        edges: list[Any] = []
+        metas: list[Any] = []
+        for k, _ in plan.gradients:
+            value = inputs[k]
+            wanted = value._requires_grad
+            edges.append(edge_of(value) if wanted else None)
+            metas.append((value._sizes, value.dtype) if wanted else None)
+        super().__init__(edges, metas)
+        self.compiled = compiled
+        self.plan = plan
+        self.inputs: tuple[Any, ...] | None = inputs
+        self.saved: list[tuple[Any, int]] | None = None
+        self.versions = [inputs[k]._version if isinstance(inputs[k], TensorBase) else -1 for k in plan.read]
+        saved = []
+        for is_input, k in plan.saved:
+            value = inputs[k] if is_input else results[k]
+            if not isinstance(value, TensorBase):
+                saved.append((value, -1))
+                continue
+            if not is_input and k < plan.returned:  # the result's history is this node: keeping it would be a cycle
+                value = alias(value, type(value), False)
+            saved.append((value, value._version))
+        self.saved = saved
+
+    def name(self) -> str:
+        """What ``print(tensor)`` shows."""
+        return "CompiledFunctionBackward"
+
+    def release(self) -> None:
+        """Drop saved values."""
+        self.saved = self.inputs = None
+
+    @property
+    def released(self) -> bool:
+        """True after ``release``."""
+        return self.saved is None
+
+    def apply(self, grads: list[Any]) -> Sequence[Any]:
+        """Run the backward half: one gradient per edge."""
+        saved, inputs = self.saved, self.inputs
+        if saved is None or inputs is None:
+            raise RuntimeError(_FREED)
+        for value, version in saved:
+            if version >= 0 and value._version != version:
+                check_version(self.name(), value, version, value._sizes)
+        compiled = self.compiled
+        tangents = self._tangents(grads)
+        with calling_user_code():
+            if is_grad_enabled():
+                for k, version in zip(self.plan.read, self.versions, strict=True):
+                    if version >= 0:
+                        check_version(self.name(), inputs[k], version, inputs[k]._sizes)
+                found = compiled.differentiable_gradients(inputs, tangents)
+            else:
+                found = compiled.gradients(inputs, [value for value, _ in saved], tangents)
+        return [
+            None if meta is None else self._fitted(found[at], meta)
+            for (_, at), meta in zip(self.plan.gradients, self.metas, strict=True)
+        ]
+
+    def _fitted(self, gradient: Any, meta: tuple[Any, Any]) -> Any:
+        if gradient is None or (gradient._sizes == meta[0] and gradient.dtype is meta[1]):
+            return gradient
+        return reduce_gradient(gradient, *meta, self.name())
+
+    def _tangents(self, grads: list[Any]) -> list[Any]:
+        """The cotangents in the traced layout, zeros where there is none."""
+        tangents: list[Tensor] = []
+        for position, (shape, dtype) in zip(self.plan.results, self.plan.tangents, strict=True):
+            given = grads[position] if position < len(grads) else None
+            if given is None:
+                sizes = [self.compiled.sizes(self.inputs, s) for s in shape]  # type: ignore[arg-type]
+                given = lamina_tensor.zeros(sizes, dtype=dtype)
+            elif not given.is_contiguous():
+                given = given.contiguous()
+            tangents.append(given)
+        return tangents
