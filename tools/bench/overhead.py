@@ -61,18 +61,17 @@ def imports() -> None:
 
 def eager() -> None:
     """One operator, beside NumPy's own call."""
-    for size in (16,):
-        a, b = np.ones(size, np.float32), np.ones(size, np.float32)
-        x, y = lamina.ones(size), lamina.ones(size)
-        g = lamina.ones(size, requires_grad=True)
-        m, n = np.ones((4, 4), np.float32), lamina.ones(4, 4)
-        table("eager on 16 elements: NumPy, Lamina, Lamina with gradients", [
-            ("numpy add", lambda: np.add(a, b)), ("add", lambda: lamina.add(x, y)), ("x + y", lambda: x + y),
-            ("add, requires grad", lambda: g + y),
-            ("numpy exp", lambda: np.exp(a)), ("exp", lambda: lamina.exp(x)), ("exp, grad", lambda: lamina.exp(g)),
-            ("numpy sum", lambda: a.sum()), ("sum", lambda: x.sum()), ("sum, grad", lambda: g.sum()),
-            ("numpy matmul", lambda: m @ m), ("matmul", lambda: n @ n),
-        ])  # fmt: skip
+    a, b = np.ones(16, np.float32), np.ones(16, np.float32)
+    x, y = lamina.ones(16), lamina.ones(16)
+    g = lamina.ones(16, requires_grad=True)
+    m, n = np.ones((4, 4), np.float32), lamina.ones(4, 4)
+    table("eager on 16 elements: NumPy, Lamina, Lamina with gradients", [
+        ("numpy add", lambda: np.add(a, b)), ("add", lambda: lamina.add(x, y)), ("x + y", lambda: x + y),
+        ("add, requires grad", lambda: g + y),
+        ("numpy exp", lambda: np.exp(a)), ("exp", lambda: lamina.exp(x)), ("exp, grad", lambda: lamina.exp(g)),
+        ("numpy sum", lambda: a.sum()), ("sum", lambda: x.sum()), ("sum, grad", lambda: g.sum()),
+        ("numpy matmul", lambda: m @ m), ("matmul", lambda: n @ n),
+    ])  # fmt: skip
 
 
 def composites() -> None:
