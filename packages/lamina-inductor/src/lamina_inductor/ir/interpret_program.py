@@ -101,7 +101,8 @@ def _launch(step: Launch, memory: _Memory) -> None:
 
 def _gemm(step: Gemm, memory: _Memory) -> None:
     left, right, out = memory.view(step.left), memory.view(step.right), memory.view(step.out)
-    wide = np.float32 if left.dtype.itemsize == 2 else left.dtype
+    narrow = left.dtype.itemsize <= 2 and left.dtype.kind not in "biu"
+    wide = np.float32 if narrow else left.dtype
     with np.errstate(all="ignore"):
         product = np.matmul(left.astype(wide), right.astype(wide))
     out[...] = (out + product if step.accumulate else product).astype(out.dtype)

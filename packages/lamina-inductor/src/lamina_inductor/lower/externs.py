@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx import TensorSpec
+from lamina_fx import TensorSpec, float32
 from lamina_fx.symbolic import Symbol
 
+from ..ir.dtypes import compute_dtype
 from ..ir.loops import Size, Value
+from .pointwise import convert_value
 from .table import Call, lowers, sizes_of
 from .views import map_value, reshape_map
 
@@ -97,7 +99,12 @@ def dense_strides(value: Value) -> tuple[Size, ...]:
 
 # -- matrix products -------------------------------------------------------------------------------------
 
-_GEMM_DTYPES = frozenset(("float32", "float64", "float16", "bfloat16"))
+_GEMM_DTYPES = frozenset(
+    (
+        *("float32", "float64", "float16", "bfloat16", "complex64", "complex128"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+)
 
 
 @lowers("dot_general")
@@ -144,9 +151,12 @@ def _collapsed(value: Value, groups: tuple[tuple[int, ...], ...]) -> Value:
 @lowers("convolution")
 def _convolution(call: Call) -> Value | None:
     input, weight = call["input"], call["weight"]
-    if call["bias"] is not None or input.dtype.name not in ("float32", "float64"):
+    narrow = compute_dtype(input.dtype) is not input.dtype
+    if call["bias"] is not None or (input.dtype.name not in ("float32", "float64") and not narrow):
         return None
-    value = call.value("extern", (input, weight))
+    if narrow:
+        input, weight = convert_value(input, float32), convert_value(weight, float32)
+    value = call.value("extern", (input, weight), input.dtype)
     value.attrs = ConvolutionPlan(
         tuple(call["stride"]),
         tuple(call["padding"]),
@@ -155,7 +165,7 @@ def _convolution(call: Call) -> Value | None:
         tuple(call["output_padding"]),
         call["groups"],
     )
-    return value
+    return convert_value(value, call.spec.dtype) if narrow else value
 
 
 # -- anything --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec, bool_
 from lamina_prims import operator
 
 from ..ir.loops import Size, Value
-from . import externs, indexing, pointwise, reductions, scatters, views  # noqa: F401  (they fill the table)
+from . import externs, indexing, pointwise, reductions, scatters, views, windows  # noqa: F401  (they fill the table)
 from .table import RULES, Call, size_of, sizes_of
 
 __all__ = ["LoweredGraph", "lower_graph"]
@@ -110,7 +110,8 @@ class _Lowering:
             target, value = (self._argument(a) for a in node.args)
             self.result.writes.append((target.attrs[1], value))
             return
-        key = None if node.effect else _key((node.target, node.args, node.kwargs, _second_run(node)), self.env)
+        second = _second_run(node)
+        key = None if node.effect else _key((node.target, node.args, node.kwargs, second), self.env)
         if key is not None:
             known = self.calls.get(key)
             if known is not None:
@@ -126,6 +127,7 @@ class _Lowering:
         self._finish(node, value)
         if key is not None:
             self.calls[key] = value
+            value.backward = bool(second)
 
     def _bind(self, node: Node) -> Call:
         op = operator(node.target)

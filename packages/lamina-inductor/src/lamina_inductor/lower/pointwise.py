@@ -11,7 +11,7 @@ from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
 from .table import Call, lowers
 
-__all__ = ["COSTS", "cast_constant", "convert_value", "pointwise_call", "write_size"]
+__all__ = ["COSTS", "cast_constant", "convert_value", "filled", "pointwise_call", "write_size"]
 
 COSTS: dict[str, int] = (
     dict.fromkeys(
@@ -83,6 +83,14 @@ def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...]
     )
     value.rule = _write
     value.cost = COSTS.get(call.op, 1)
+    return value
+
+
+def filled(call: Call, shape: tuple[Any, ...], number: Any, dtype: DType) -> Value:
+    """A tensor of one number that no node of the graph stands for."""
+    value = Value("index", "full", call.name, (), shape, dtype)
+    constant = cast_constant(number, dtype)
+    value.rule, value.cost = (lambda emitter, value, index: constant), 0
     return value
 
 

@@ -7,12 +7,17 @@ one thread, in order, so results are the same for any number of threads.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from lamina_fx import float32
+
 from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
+from .pointwise import convert_value, filled
 from .table import Call, lowers
+from .views import map_value
 
 __all__ = ["ScatterPlan"]
 
@@ -23,7 +28,8 @@ class ScatterPlan:
 
     given: dimensions of the result that index tensors number; place: where their common dimensions stand among those
     of the updates.
-    whole: index tensors have the shape of the updates (scatter). mode: ``"set"`` or ``"add"``.
+    whole: index tensors have the shape of the updates (scatter). mode: ``"set"``, or ``"add"``, ``"mul"``,
+    ``"max"``, ``"min"``, which combine with what is there.
     """
 
     given: tuple[int, ...]
@@ -61,14 +67,23 @@ class ScatterPlan:
 
 
 def _scatter(call: Call, input: Value, updates: Value, indices: tuple[Value, ...], plan: ScatterPlan) -> Value | None:
-    narrow = compute_dtype(input.dtype) is not input.dtype or input.dtype.kind in ("bool", "complex")
-    if narrow and plan.mode != "set":
+    if _empty(input) or not input.shape:
         return None
-    if any(type(n) is int and n == 0 for v in (input, updates) for n in v.shape) or not input.shape:
+    if _empty(updates):
+        return map_value(input, input.shape, lambda index: index, lambda index: index)
+    unusual = plan.mode not in ("set", "add") or (plan.mode == "add" and input.dtype.kind in ("bool", "complex"))
+    if unusual and not call.supports(f"scatter_{plan.mode}", input.dtype):
         return None
-    value = call.value("extern", (input, updates, *indices))
+    narrow = compute_dtype(input.dtype) is not input.dtype and plan.mode != "set"
+    if narrow:  # added up in float32, rounded once
+        input, updates = convert_value(input, float32), convert_value(updates, float32)
+    value = call.value("extern", (input, updates, *indices), input.dtype)
     value.attrs = plan
-    return value
+    return convert_value(value, call.spec.dtype) if narrow else value
+
+
+def _empty(value: Value) -> bool:
+    return any(type(n) is int and n == 0 for n in value.shape)
 
 
 @lowers("index_put")
@@ -84,3 +99,25 @@ def _index_put(call: Call) -> Value | None:
 def _scatter_along(call: Call) -> Value | None:
     plan = ScatterPlan((call["dim"],), 0, True, "add" if call.op == "scatter_add" else "set")
     return _scatter(call, call["input"], call["src"], (call["index"],), plan)
+
+
+_REDUCE = {"sum": ("add", 0), "prod": ("mul", 1), "amax": ("max", -math.inf), "amin": ("min", math.inf)}
+"""How ``scatter_reduce`` combines, and what changes nothing then (floats)."""
+
+
+@lowers("scatter_reduce")
+def _scatter_reduce(call: Call) -> Value | None:
+    input, updates, index = call["input"], call["src"], call["index"]
+    if call["reduce"] not in _REDUCE or input.dtype.kind == "complex":
+        return None
+    mode, start = _REDUCE[call["reduce"]]
+    dims = (call["dim"] % max(1, len(input.shape)),)
+    if not call["include_self"]:
+        if input.dtype.kind != "float" and mode in ("max", "min"):
+            return None
+        fill = filled(call, index.shape, start, input.dtype)
+        cleared = _scatter(call, input, fill, (index,), ScatterPlan(dims, 0, True, "set"))
+        if cleared is None:
+            return None
+        input = cleared
+    return _scatter(call, input, updates, (index,), ScatterPlan(dims, 0, True, mode))

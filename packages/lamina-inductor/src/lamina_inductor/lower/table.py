@@ -20,8 +20,8 @@ __all__ = ["RULES", "Call", "fixed", "lowers", "size_of", "sizes_of"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a primitive. ``spec`` is that of the result, ``specs`` those of the node's inputs, ``supports(op, dtype)``
-    says what the backend has code for."""
+    """A call of a primitive. ``spec`` is that of the result, ``specs`` those of the node's inputs;
+    ``supports(op, dtype)`` says what the backend has code for."""
 
     op: str
     name: str
