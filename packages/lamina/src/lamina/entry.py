@@ -51,32 +51,43 @@ def compile(
     Raises:
         TypeError, ValueError: arguments of the wrong kind; the message says what was expected.
     """
+    _check_arguments(fullgraph, dynamic, mode, options, memory_budget)
+    made = backend_of(backend)
     if model is None:
         return lambda fn: compile(
             fn,
             fullgraph=fullgraph,
             dynamic=dynamic,
-            backend=backend,
+            backend=made,
             mode=mode,
             options=options,
             memory_budget=memory_budget,
             disable=disable,
         )
-    if not callable(model):
+    if not callable(model) or isinstance(model, type):
         raise TypeError(f"compile() takes a function or a module, got {type(model).__name__}: {model!r}")
-    if mode not in (None, "default"):
-        raise ValueError(f"unknown mode {mode!r}; there is: 'default'")
-    if dynamic not in (None, True, False):
-        raise TypeError(f"dynamic must be True, False or None, got {dynamic!r}")
-    if not 0.0 <= memory_budget <= 1.0:
-        raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
-    compiler = GraphCompiler(backend_of(backend), memory_budget=memory_budget, options=options)
+    compiler = GraphCompiler(made, memory_budget=memory_budget, options=options)
     if disable or os.environ.get("LAMINA_DISABLE") == "1":
         return model
     if not _checked:
         check_interfaces()
         _checked.append(True)
     return _optimize(model, compiler, fullgraph, dynamic)
+
+
+def _check_arguments(fullgraph: Any, dynamic: Any, mode: Any, options: Any, memory_budget: Any) -> None:
+    if mode not in (None, "default"):
+        raise ValueError(f"unknown mode {mode!r}; there is: 'default'")
+    if dynamic is not None and type(dynamic) is not bool:
+        raise TypeError(f"dynamic must be True, False or None, got {dynamic!r}")
+    if type(fullgraph) is not bool:
+        raise TypeError(f"fullgraph must be True or False, got {fullgraph!r}")
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"options must be a dict of the backend's options or None, got {options!r}")
+    if isinstance(memory_budget, bool) or not isinstance(memory_budget, int | float):
+        raise TypeError(f"memory_budget must be a number between 0 and 1, got {memory_budget!r}")
+    if not 0.0 <= memory_budget <= 1.0:
+        raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
 
 
 def _optimize(model: Any, compiler: GraphCompiler, fullgraph: bool, dynamic: bool | None) -> Any:

@@ -43,7 +43,8 @@ class ArrayAttributes:
         if found.kind == "unsupported":
             raise Unsupported(found.value)
         if found.kind == "id":
-            return BoundMethodVariable(OperatorVariable(found.value, None), tensor)
+            method = getattr(frontend.array_type(tensor.fake), name)  # what a break puts on the stack again
+            return BoundMethodVariable(OperatorVariable(found.value, method), tensor)
         return BoundMethodVariable(self.wrap_frontend_function(found.value), tensor)
 
     def wrap_frontend_function(self, function: Any) -> VariableTracker:
