@@ -2,7 +2,8 @@
 
 Prints one JSON object: name -> None, or what is wrong. The interpreter's patches hold for the whole process, so this is
 one of its own. It has traps that the shims below are for: it knows no libdevice, computes with the bits of bfloat16 and
-truncates when it makes one, and reads of an argument what a PyTorch tensor has.
+truncates when it makes one, forgets that a condition of scalars is a bool, and reads of an argument what a PyTorch
+tensor has.
 """
 
 from __future__ import annotations
@@ -90,6 +91,20 @@ def round_to_bfloat16() -> None:
         return cast(self, source, target)
 
     interpreter.InterpreterBuilder.cast_impl = cast_impl
+
+
+def keep_scalar_conditions() -> None:
+    """A comparison of scalars has the dtype of what was compared; say that it is a bool before it becomes a tile."""
+    splat = interpreter.InterpreterBuilder.create_splat
+
+    def create_splat(self: Any, *args: Any) -> Any:
+        return splat(self, *[_as_bool(a) if isinstance(a, interpreter.TensorHandle) else a for a in args])
+
+    interpreter.InterpreterBuilder.create_splat = create_splat
+
+
+def _as_bool(handle: Any) -> Any:
+    return interpreter.TensorHandle(handle.data, tl.int1) if handle.data.dtype == np.bool_ else handle
 
 
 class Library:
@@ -194,6 +209,7 @@ def bad_index() -> str | None:
 
 def main(names: list[str]) -> None:
     round_to_bfloat16()
+    keep_scalar_conditions()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     for name in names or [*CASES, "bad index", *OPERATORS]:
