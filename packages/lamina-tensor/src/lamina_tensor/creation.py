@@ -14,6 +14,7 @@ import numpy as np
 from lamina_fx import Device, DType, bool_, complex64, complex128, float64, int64
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
+from lamina_prims.modes import MODES
 from lamina_prims.promotion import get_default_dtype
 from lamina_prims.registry import by_name, resolve
 
@@ -165,8 +166,13 @@ def creator(name: str) -> Callable[..., Any]:
     ``requires_grad``, ``out``, ``layout``, ``pin_memory`` and ``memory_format``.
     """
     takes_size = any(op.schema.parameters and op.schema.parameters[0].name == "size" for op in by_name(name))
+    plain = _PLAIN.get(name)
 
     def create(*args: Any, requires_grad: bool = False, out: Any = None, **options: Any) -> Any:
+        if plain is not None and out is None and not options and MODES.creator is None and not MODES.stack:
+            made = _made_plainly(plain, args, takes_size)
+            if made is not None:
+                return made.requires_grad_() if requires_grad else made
         for ignored in ("layout", "pin_memory", "memory_format", "names"):
             options.pop(ignored, None)
         dtype = options.get("dtype")
@@ -187,6 +193,29 @@ def creator(name: str) -> Callable[..., Any]:
     create.__name__ = create.__qualname__ = name
     create.__doc__ = by_name(name)[0].__doc__
     return create
+
+
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "zeros": np.zeros,
+    "ones": np.ones,
+    "empty": np.empty,
+    "zeros_like": np.zeros,
+    "ones_like": np.ones,
+    "empty_like": np.empty,
+}
+"""Creators that need no operator for ordinary tensors: half of a training step's small calls are these."""
+
+
+def _made_plainly(make: Callable[..., Any], args: tuple[Any, ...], takes_size: bool) -> Any:
+    """A tensor by NumPy alone; None for what the operator must look at."""
+    if not takes_size:
+        array = args[0]._array if len(args) == 1 and isinstance(args[0], TensorBase) else None
+        return None if array is None else wrap(make(array.shape, array.dtype))
+    size = args[0] if len(args) == 1 and type(args[0]) in (tuple, list) else args
+    for n in size:
+        if type(n) is not int or n < 0:
+            return None
+    return wrap(make(tuple(size), numpy_dtype(get_default_dtype())))
 
 
 def legacy_tensor(data: tuple[Any, ...], device: Any = None) -> Any:

@@ -125,6 +125,14 @@ def _softmax(input: Any, dim: Any) -> Any:
     return powers
 
 
+def _log_softmax(input: Any, dim: Any) -> Any:
+    if input.dtype not in _FLOATS or type(dim) is not int or not input.size or not input.ndim:
+        return NotImplemented
+    shifted = input - _max_reduce(input, dim, None, None, True)
+    shifted -= np.log(_add_reduce(np.exp(shifted), dim, None, None, True))
+    return shifted
+
+
 def _rsub(input: Any, other: Any) -> Any:
     if input.dtype not in _FLOATS or (type(other) is not float and type(other) is not int):
         return NotImplemented
@@ -162,6 +170,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "relu": _relu,
     "sigmoid": _sigmoid,
     "softmax": _softmax,
+    "log_softmax": _log_softmax,
     "rsub": _rsub,
     "pow": _pow,
     "rsqrt": _rsqrt,

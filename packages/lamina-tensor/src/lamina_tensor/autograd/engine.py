@@ -10,9 +10,12 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from lamina_prims import operator
+import numpy as np
 
-from .._C import TensorBase, set_grad_enabled
+from lamina_prims import operator
+from lamina_prims.modes import MODES
+
+from .._C import TensorBase, set_grad_enabled, wrap
 from ..creator import creating_tensors
 from .accumulate import accumulate_gradient, check_gradient
 from .hooks import run_hooks
@@ -111,12 +114,18 @@ def _roots(tensors: list[Any], grads: list[Any]) -> list[tuple[Any, Any]]:
         if given is None:
             if tensor.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            with creating_tensors():
-                given = operator("ones_like")(tensor)
+            given = _one(tensor)
         else:
             check_gradient(tensor, given, index)
         roots.append((edge_of(tensor), given))
     return roots
+
+
+def _one(tensor: Any) -> Any:
+    if tensor._array is not None and not MODES.stack:
+        return wrap(np.ones(tensor._sizes, tensor._array.dtype))
+    with creating_tensors():
+        return operator("ones_like")(tensor)
 
 
 def _key(edge: Any) -> Any:
