@@ -82,7 +82,7 @@ class WrappingObjects:
 
     def _wrap_method(self, value: Any, source: Any) -> VariableTracker:
         id_ = self.frontend.operator(value)
-        if id_ is not None:
+        if id_ is not None and not self.frontend.is_array(value.__self__):
             self.guard_id(value, source)
             return OperatorVariable(id_, value, source)
         if source is not None:
