@@ -275,7 +275,7 @@ def test_break_in_callee(how):
             values.get(name, ten)()
 
     push_resume_call(emitter, inner, point, None, None, load_values)
-    continue_with_call(emitter, offset, [True], {"x"}, 1 + point.parameters(inner))
+    continue_with_call(emitter, offset, [True], {"x"}, point.parameters(inner))
     made = types.FunctionType(emitter.finish(), globals())
     assert outcome(made, how) == outcome(caller, how)
 

@@ -141,7 +141,8 @@ class Capture:
             self.backend,
             self.config,
         )
-        if result.captured is None and self._gives_nothing(code):
+        goes_on = is_resume_code(code) and result.break_reason is not None  # its caller's frame captures the rest
+        if result.captured is None and not goes_on and self._gives_nothing(code):
             _core.skip(code, self.owner)
             self._notify(code, result, reasons, "no arrays in it", started)
             return

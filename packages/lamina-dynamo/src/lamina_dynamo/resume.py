@@ -6,7 +6,8 @@ with-blocks, handlers and loops go on natively. Resume functions are made once p
 from the user's own code, never from another resume function, so a loop with a break in it needs two of them however
 often it runs. Their frames are captured like any other; the call goes through `_core.call_resume`, a trampoline: a
 resume function that breaks again hands the next one back instead of calling it, and the Python stack does not grow.
-The translator must not inline calls of `_core.call_resume`: it is a break like any unknown function.
+The translator inlines `_core.finish_resume`, so the rest of a callee in which the graph broke and the rest of its
+caller become one graph.
 
 Ends of emitted code (the `Emitter` holds the rebuilt stack and locals):
 
@@ -16,10 +17,11 @@ Ends of emitted code (the `Emitter` holds the rebuilt stack and locals):
   `offset`.
 
 A break in an inlined callee: rebuild the caller's stack without the operands of its CALL, then
-`push_resume_call(emitter, callee code, point, ...)`, then `continue_with_call(emitter, offset of the CALL, ..., 1 +
-point.parameters(code))`. With three frames (f inlines g inlines h, h breaks): `push_resume_call` of g with
-``pending`` set to ``1 + h_point.parameters(h_code)``, whose `load_values` ends by pushing `_core.call_resume`, h's
-resume function (`push_resume_function`) and h's values.
+`push_resume_call(emitter, callee code, point, ...)`, then `continue_with_call(emitter, offset of the CALL, ...,
+point.parameters(code))`. The callee's frame runs the broken instruction and hands back its own rest as a `_core.Tail`;
+the caller's resume function begins by running it (`_core.finish_resume`). With three frames (f inlines g inlines h, h
+breaks): `push_resume_call` of g with ``pending`` set to ``h_point.parameters(h_code)``, whose `load_values` ends by
+pushing h's resume function (`push_resume_function`) and h's values.
 """
 
 from __future__ import annotations
@@ -104,8 +106,20 @@ def continue_with_call(
     site = body.site(site_offset)
     for item in protected(body, site, at_site(site, dialect.call(arguments, ()))):
         emitter.place(item)  # type: ignore[arg-type]
-    _resume_at(emitter, root, body, site.stop, [*stack, True], bound)
+    emitter.set_depth(len(stack) + 1)
+    emitter.store_temp(_RESULT)
+    keep = frozenset(bound) & frozenset(root.co_varnames) - frozenset(root.co_cellvars)
+    _leave(emitter, root, ResumePoint(site_offset, tuple(stack), keep, 1), _load_result)
     _append_body(emitter, body, site)
+
+
+_RESULT = ".result"
+
+
+def _load_result(emitter: Emitter) -> None:
+    """The call that gives the result of the callee: what it returned may be a resume function that is to be run."""
+    emitter.load_const(_core.finish_resume)
+    emitter.load_temp(_RESULT)
 
 
 def _append_body(emitter: Emitter, body: Body, site: Site) -> None:
@@ -126,8 +140,12 @@ def _resume_at(
     emitter.set_depth(len(stack))
     emitter.set_line(body.line_at(index))
     keep = frozenset(bound) & frozenset(root.co_varnames) - frozenset(root.co_cellvars)
-    point = ResumePoint(body.offset_at(index), tuple(stack), keep)
-    temps = [f".s{k}" for k in range(len(stack))]
+    _leave(emitter, root, ResumePoint(body.offset_at(index), tuple(stack), keep), None)
+
+
+def _leave(emitter: Emitter, root: CodeType, point: ResumePoint, load_call: Callable[[Emitter], object] | None) -> None:
+    """Call the resume function with what lies on the stack, the locals and what `load_call` pushes; return its result."""
+    temps = [f".s{k}" for k in range(len(point.stack))]
     for name in reversed(temps):
         emitter.store_temp(name)
     is_resumed = root is not emitter.code
@@ -140,13 +158,16 @@ def _resume_at(
         emitter.build_tuple(len(cells))
 
     push_resume_function(emitter, root, point, None, load_cells if cells else None)
-    passed = [name for name, is_value in zip(temps, stack, strict=True) if is_value] + point.order(root)
+    passed = [name for name, is_value in zip(temps, point.stack, strict=True) if is_value] + point.order(root)
     for name in passed:
         emitter.load_temp(name)
+    if load_call is not None:
+        load_call(emitter)
+        passed.append(_RESULT)
     for name in passed:  # the frame lives on below the resume function: let it not keep the values
         emitter.emit("PUSH_NULL", None, 1)
         emitter.emit("STORE_FAST", name, -1)
-    emitter.call(1 + len(passed))
+    emitter.call(1 + point.parameters(root))
     emitter.emit("RETURN_VALUE", None, -1)
 
 
@@ -171,8 +192,7 @@ def push_resume_call(
         load_values: pushes the stack values (not the NULLs) bottom to top, then the bound locals in the order
             `point.order(code)`, then the callable and arguments of a pending call.
     """
-    emitter.prepare_call(lambda: emitter.load_const(_core.call_resume))
-    push_resume_function(emitter, code, point, load_globals, load_cells)
+    emitter.prepare_call(lambda: push_resume_function(emitter, code, point, load_globals, load_cells))
     before = emitter.depth
     load_values()
     expected = point.parameters(code)

@@ -82,7 +82,7 @@ def resume_code(code: CodeType, point: ResumePoint) -> CodeType:
     root, site_offset, pending = locate(code, point.offset)
     if root is not code or pending is not None:
         kept = point.bound & frozenset(root.co_varnames)
-        point = ResumePoint(site_offset, point.stack, kept, point.pending if pending is None else pending)
+        point = ResumePoint(site_offset, point.stack, kept, pending if point.pending is None else point.pending)
     table = _RESUMES.get(id(root))
     if table is None:
         table = _RESUMES[id(root)] = {}

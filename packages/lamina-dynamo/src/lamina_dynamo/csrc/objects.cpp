@@ -10,55 +10,41 @@ namespace lamina {
 
 /* ---- the trampoline of resume functions ---- */
 
-struct Tail {
-    PyObject_HEAD
-    Py_ssize_t count;
-    PyObject *values[1]; /* function, then arguments */
-};
-
-static void tail_dealloc(PyObject *self)
-{
-    auto *tail = reinterpret_cast<Tail *>(self);
-    PyObject_GC_UnTrack(self);
-    for (Py_ssize_t i = 0; i < tail->count; i++) Py_XDECREF(tail->values[i]);
-    Py_TYPE(self)->tp_free(self);
-}
-
-static int tail_traverse(PyObject *self, visitproc visit, void *arg)
-{
-    auto *tail = reinterpret_cast<Tail *>(self);
-    for (Py_ssize_t i = 0; i < tail->count; i++) Py_VISIT(tail->values[i]);
-    return 0;
-}
-
+/* A tuple (function, *arguments): capture reads it like one. */
 static PyTypeObject TailType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 /* tail(function, *args): what a resume function that breaks again returns to its trampoline. */
 static PyObject *make_tail(PyObject *, PyObject *const *args, Py_ssize_t n)
 {
-    auto *tail = reinterpret_cast<Tail *>(PyObject_GC_NewVar(Tail, &TailType, n));
+    PyObject *tail = TailType.tp_alloc(&TailType, n);
     if (tail == nullptr) return nullptr;
-    tail->count = n;
-    for (Py_ssize_t i = 0; i < n; i++) tail->values[i] = Py_NewRef(args[i]);
-    PyObject_GC_Track(tail);
-    return reinterpret_cast<PyObject *>(tail);
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(tail, i, Py_NewRef(args[i]));
+    return tail;
 }
 
-/* call_resume(function, *args): call, and go on with what it hands back, so that the stack does not grow. */
+/* Go on with what a resume function hands back, so that the stack does not grow; takes the reference. */
+static PyObject *run_tails(PyObject *result)
+{
+    while (result != nullptr && Py_TYPE(result) == &TailType) {
+        PyObject **values = &PyTuple_GET_ITEM(result, 0);
+        PyObject *next = PyObject_Vectorcall(values[0], values + 1, PyTuple_GET_SIZE(result) - 1, nullptr);
+        Py_SETREF(result, next);
+    }
+    return result;
+}
+
+/* call_resume(function, *args) */
 static PyObject *call_resume(PyObject *, PyObject *const *args, Py_ssize_t n)
 {
     if (n < 1) {
         PyErr_SetString(PyExc_TypeError, "call_resume(function, *args) needs a function");
         return nullptr;
     }
-    PyObject *result = PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr);
-    while (result != nullptr && Py_TYPE(result) == &TailType) {
-        auto *tail = reinterpret_cast<Tail *>(result);
-        PyObject *next = PyObject_Vectorcall(tail->values[0], tail->values + 1, tail->count - 1, nullptr);
-        Py_SETREF(result, next);
-    }
-    return result;
+    return run_tails(PyObject_Vectorcall(args[0], args + 1, n - 1, nullptr));
 }
+
+/* finish_resume(result): what the resume function of a callee returned, its tails run. */
+static PyObject *finish_resume(PyObject *, PyObject *result) { return run_tails(Py_NewRef(result)); }
 
 /* ---- callables that set what the thread captures with ---- */
 
@@ -291,6 +277,8 @@ static PyMethodDef functions[] = {
      "tail(function, *args)\n\nWhat a resume function returns so that its trampoline calls `function` next."},
     {"call_resume", reinterpret_cast<PyCFunction>(call_resume), METH_FASTCALL,
      "call_resume(function, *args)\n\nCall a resume function, and those it hands back, without growing the stack."},
+    {"finish_resume", finish_resume, METH_O,
+     "finish_resume(result)\n\nThe result of a resume function, after running those it hands back."},
     {"uncaptured", uncaptured, METH_O, "uncaptured(callable)\n\nThe callable, with no frame captured while it runs."},
     {"type_lookup", reinterpret_cast<PyCFunction>(type_lookup), METH_FASTCALL,
      "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
@@ -309,13 +297,9 @@ static PyMethodDef functions[] = {
 int add_objects(PyObject *module)
 {
     TailType.tp_name = "lamina_dynamo._core.Tail";
-    TailType.tp_basicsize = offsetof(Tail, values);
-    TailType.tp_itemsize = sizeof(PyObject *);
-    TailType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-    TailType.tp_dealloc = tail_dealloc;
-    TailType.tp_traverse = tail_traverse;
-    TailType.tp_free = PyObject_GC_Del;
-    if (PyType_Ready(&TailType) < 0) return -1;
+    TailType.tp_base = &PyTuple_Type;
+    TailType.tp_flags = Py_TPFLAGS_DEFAULT;
+    if (PyType_Ready(&TailType) < 0 || PyModule_AddObjectRef(module, "Tail", (PyObject *)&TailType) < 0) return -1;
     SwitchType = PyType_FromSpec(&switch_spec);
     if (SwitchType == nullptr || PyModule_AddObjectRef(module, "Switch", SwitchType) < 0) return -1;
     return PyModule_AddFunctions(module, functions);

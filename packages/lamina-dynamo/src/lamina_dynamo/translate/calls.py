@@ -6,6 +6,7 @@ import inspect
 import types
 from typing import Any
 
+from .. import _core
 from .. import guard as g
 from ..errors import Unsupported
 from ..variables import (
@@ -13,6 +14,7 @@ from ..variables import (
     ConstantVariable,
     GeneratorVariable,
     ObservedException,
+    TailVariable,
     TensorVariable,
     UserFunctionVariable,
     VariableTracker,
@@ -173,6 +175,8 @@ class Calls(OperatorCalls, ArrayAttributes):
 
     def call_builtin(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """Call a function that C code implements."""
+        if function is _core.finish_resume:  # what a resume function does first: go on in the callee that broke
+            return args[0].run(self) if isinstance(args[0], TailVariable) else args[0]
         self.direct_call = False
         if isinstance(function, types.FunctionType):
             return self.wrap(function, None).call(self, args, kwargs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _core
 from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
 from ..resume import ResumePoint, continue_with_call, push_resume_call, push_resume_function, run_natively
+from ..resume_points import locate
 from ..source import Grad, Local, chain
 from ..variables import (
     CellVariable,
@@ -55,6 +55,19 @@ class _Level:
     def mask(self) -> tuple[bool, ...]:
         """The stack: True a value, False a NULL."""
         return tuple([v is not NULL for v in self.stack])
+
+    def point(self, pending: int | None) -> ResumePoint:
+        """Where the frame goes on; ``pending``: with a call of this many arguments, instead of its own."""
+        own = None if pending is not None else locate(self.frame.code, self.offset)[2]
+        if own is None:
+            return ResumePoint(self.offset, self.mask, self.bound(), pending)
+        return ResumePoint(self.offset, self.mask[: len(self.stack) - own - 2], self.bound(), own)
+
+    def positions(self, point: ResumePoint, *, operands: bool) -> list[int]:
+        """Positions of values on the stack: those that the point has on it, or the operands of its call."""
+        below = len(point.stack)
+        chosen = range(below, len(self.stack)) if operands else range(below)
+        return [k for k in chosen if self.stack[k] is not NULL]
 
     def bound(self) -> frozenset[str]:
         """Plain locals that are bound."""
@@ -319,7 +332,7 @@ class _Finish:
             lambda: self._push_values(rebuilder, 1, points),
         )  # fmt: skip
         continue_with_call(
-            self.emitter, level.offset, level.mask, level.bound(), 1 + points[0].parameters(inner.frame.code)
+            self.emitter, level.offset, level.mask, level.bound(), points[0].parameters(inner.frame.code)
         )
 
     def _points(self) -> list[ResumePoint]:
@@ -327,28 +340,28 @@ class _Finish:
         points: list[ResumePoint] = []
         pending: int | None = None
         for level in reversed(self.levels[1:]):
-            point = ResumePoint(level.offset, level.mask, level.bound(), pending)
+            point = level.point(pending)
             points.insert(0, point)
-            pending = 1 + point.parameters(level.frame.code)
+            pending = point.parameters(level.frame.code)
         return points
 
     def _push_values(self, rebuilder: Rebuilder, number: int, points: list[ResumePoint]) -> None:
         """Parameters of the resume function of an inlined frame; those of a middle frame end with the call of the
         next one.
         """
-        emitter, level = self.emitter, self.levels[number]
-        for position, value in enumerate(level.stack):
-            if value is not NULL:
-                emitter.load_temp(level.temps[position])
-        for name in points[number - 1].order(level.frame.code):
+        emitter, level, point = self.emitter, self.levels[number], points[number - 1]
+        for position in level.positions(point, operands=False):
+            emitter.load_temp(level.temps[position])
+        for name in point.order(level.frame.code):
             emitter.load_temp(level.temps[name])
         if number + 1 < len(self.levels):
             inner = self.levels[number + 1]
-            emitter.load_const(_core.call_resume)
             push_resume_function(
                 emitter, inner.frame.code, points[number], self._globals_of(rebuilder, inner), self._cells_of(inner)
             )
             self._push_values(rebuilder, number + 1, points)
+        for position in level.positions(point, operands=True):
+            emitter.load_temp(level.temps[position])
 
     def _globals_of(self, rebuilder: Rebuilder, level: _Level) -> Any:
         function = level.frame.function

@@ -49,6 +49,7 @@ from ..variables import (
     SetVariable,
     SliceVariable,
     SymIntVariable,
+    TailVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -181,6 +182,14 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
             )
         return TupleVariable(self._items(value, source), source)
 
+    def _wrap_tail(self, value: Any, source: Any) -> VariableTracker:
+        made = TailVariable(self._items(value, source), source)
+        if self.config.dynamic_numbers:  # the next item of a loop most often, different each time
+            for i, item in enumerate(value):
+                if type(item) is int and -_INT_LIMIT < item < _INT_LIMIT:
+                    made.elements[i] = SymIntVariable(self._symbol(item, Item(source, i)), Item(source, i))
+        return made
+
     def _wrap_deque(self, value: Any, source: Any) -> VariableTracker:
         elements: list[Any] = []
         if source is not None:
@@ -292,6 +301,7 @@ _RULES: dict[type, _Rule] = {
 _OBJECT_RULES: dict[type, _Rule] = {
     list: Wrapping._wrap_list,
     tuple: Wrapping._wrap_tuple,
+    _core.Tail: Wrapping._wrap_tail,
     deque: Wrapping._wrap_deque,
     dict: Wrapping._wrap_dict,
     OrderedDict: Wrapping._wrap_dict,

@@ -42,6 +42,7 @@ from .sequences import (
     RangeVariable,
     SequenceVariable,
     SliceVariable,
+    TailVariable,
     TupleVariable,
 )  # fmt: skip
 from .sets import SetVariable
@@ -56,7 +57,7 @@ __all__ = [
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
-    "SymIntVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable",
+    "SymIntVariable", "TailVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable",
     "UserObjectVariable",
     "VariableTracker", "ZipIterator", "cell_of", "host_of", "is_none", "realize", "type_lookup",
 ]  # fmt: skip

@@ -126,6 +126,20 @@ class TupleVariable(SequenceVariable):
         cg.build_tuple(len(self.elements))
 
 
+class TailVariable(TupleVariable):
+    """What the resume function of a callee handed back: a resume function and its arguments, still to be run."""
+
+    __slots__ = ()
+
+    def run(self, tx: Any) -> VariableTracker:
+        """Go on with it."""
+        function, *args = self.all(tx)
+        return function.call(tx, args, {})
+
+    def reconstruct(self, cg: Any) -> None:
+        raise Unsupported("the rest of a callee that is not run")
+
+
 class ListVariable(SequenceVariable):
     """A list."""
 
