@@ -32,8 +32,8 @@ def map_arguments(arguments: Argument, fn: Callable[[Node], Any]) -> Any:
     kind = type(arguments)
     if kind is Node:
         return fn(arguments)
-    if kind is tuple:
-        return tuple([map_arguments(a, fn) for a in arguments])
+    if kind is tuple:  # most items are nodes and integers: no call for those
+        return tuple([fn(a) if type(a) is Node else a if type(a) is int else map_arguments(a, fn) for a in arguments])
     if kind is list:
         return [map_arguments(a, fn) for a in arguments]
     if kind is dict:

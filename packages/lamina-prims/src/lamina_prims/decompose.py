@@ -197,7 +197,7 @@ def _split(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 def _map(value: Any, fn: Callable[[Any], Any]) -> Any:
     kind = type(value)
     if kind is tuple:
-        return tuple([_map(v, fn) for v in value])
+        return tuple([v if type(v) is int else _map(v, fn) for v in value])
     if kind is list:
         return [_map(v, fn) for v in value]
     if kind is dict:
