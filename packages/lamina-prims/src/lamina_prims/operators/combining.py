@@ -147,7 +147,7 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @view_as_real.vjp
 def _(ct):
-    return (ops.view_as_complex(ct),)
+    return (ops.view_as_complex(ops.clone(ct, memory_format="contiguous_format")),)
 
 
 @view_as_real.normalize

@@ -262,6 +262,13 @@ def nonzero_tuple(input: Tensor, *, as_tuple: bool = False) -> Any:
     return tuple(ops.select(places, 1, d) for d in range(len(input.shape))) if as_tuple else places
 
 
+@composite(id="where.places", names=("where",), tags=frozenset({"dynamic"}))
+def where_places(condition: Tensor) -> Any:
+    """The positions of the elements that are not 0, as one tensor per dimension."""
+    places = ops.nonzero(condition)
+    return tuple(ops.select(places, 1, d) for d in range(len(condition.shape)))
+
+
 @composite(names=both("argwhere"), tags=frozenset({"dynamic"}))
 def argwhere(input: Tensor) -> Tensor:
     """The positions of the elements that are not 0, one row each."""

@@ -162,7 +162,10 @@ class OperatorNode(Node):
         """The results as they were, with their history when a graph of the backward pass is made."""
         found = []
         for index, (tensor, version) in enumerate(self.out):
-            check_version(self.name(), tensor, version, tensor._sizes)
+            checked = self.checked(tensor, version)
+            if checked is not tensor:  # written since: matters only if the rule uses it (batch norm wants the others)
+                found.append(checked)
+                continue
             if is_grad_enabled() and tensor.dtype.kind in ("float", "complex"):
                 tensor = alias(tensor, type(tensor), False)
                 tensor._grad_fn = self

@@ -134,12 +134,15 @@ def batch_norm(
 # -- activations with ``inplace`` -----------------------------------------------------------------------
 
 
-def _with_inplace(name: str) -> Callable[..., Tensor]:
+def _with_inplace(name: str, saves_input: bool = True) -> Callable[..., Tensor]:
     plain = function(f"{_PREFIX}.{name}")
 
     def activation(input: Tensor, *args: Any, inplace: bool = False, **kwargs: Any) -> Tensor:
-        result = plain(input, *args, **kwargs)
-        return input.copy_(result) if inplace else result
+        if not inplace:
+            return plain(input, *args, **kwargs)
+        # The derivative wants the input as it was: what is overwritten must be kept.
+        kept = input.clone() if saves_input and input.requires_grad else input
+        return input.copy_(plain(kept, *args, **kwargs))
 
     activation.__name__ = activation.__qualname__ = name
     activation.__doc__ = f"The operator ``{name}``; ``inplace`` writes the result into ``input``."
@@ -153,7 +156,7 @@ hardswish = _with_inplace("hardswish")
 hardtanh = _with_inplace("hardtanh")
 leaky_relu = _with_inplace("leaky_relu")
 mish = _with_inplace("mish")
-relu = _with_inplace("relu")
+relu = _with_inplace("relu", saves_input=False)
 relu6 = _with_inplace("relu6")
 selu = _with_inplace("selu")
 silu = _with_inplace("silu")

@@ -6,7 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..namespace import root
 from ..tensor import Tensor
+from .backward_hooks import BackwardHooks, run_with_backward_hooks
 from .hooks import RemovableHandle
 from .parameter import Parameter
 
@@ -18,6 +20,13 @@ class IncompatibleKeys(NamedTuple):
 
     missing_keys: list[str]
     unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"{type(self).__name__}(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
 
 
 class Module:
@@ -40,6 +49,7 @@ class Module:
         set_plain("_modules", {})
         set_plain("_forward_pre_hooks", {})
         set_plain("_forward_hooks", {})
+        set_plain("_backward_hooks", None)
 
     # -- calling ----------------------------------------------------------------------------------
 
@@ -49,30 +59,57 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """``forward`` with the hooks around it."""
-        if not self._forward_pre_hooks and not self._forward_hooks:
+        if not self._forward_pre_hooks and not self._forward_hooks and self._backward_hooks is None:
             return self.forward(*args, **kwargs)
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
+        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
+            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            if changed is not None and with_kwargs:
+                args, kwargs = changed
+            elif changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-        result = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            changed = hook(self, args, result)
+        if self._backward_hooks is None:
+            result = self.forward(*args, **kwargs)
+        else:
+            result = run_with_backward_hooks(self, self._backward_hooks, args, kwargs)
+        for hook, with_kwargs in list(self._forward_hooks.values()):
+            changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             if changed is not None:
                 result = changed
         return result
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, args)`` before ``forward``; what it returns replaces the arguments."""
-        handle = RemovableHandle(self._forward_pre_hooks)
-        self._forward_pre_hooks[handle.id] = hook
-        return handle
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before ``forward``; what it returns replaces the arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(module, args, result)`` after ``forward``; what it returns replaces the result."""
-        handle = RemovableHandle(self._forward_hooks)
-        self._forward_hooks[handle.id] = hook
-        return handle
+        ``with_kwargs``: ``hook(module, args, kwargs)``, which returns None or new (args, kwargs).
+        """
+        return _add_hook(self._forward_pre_hooks, (hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, result)`` after ``forward``; what it returns replaces the result.
+
+        ``with_kwargs``: ``hook(module, args, kwargs, result)``.
+        """
+        return _add_hook(self._forward_hooks, (hook, with_kwargs), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the module's inputs are known.
+
+        Both are tuples, with None for what is no tensor or needs no gradient; a returned tuple replaces grad_input.
+        """
+        return _add_hook(self._make_backward_hooks().after, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the module's backward; a returned tuple replaces grad_output."""
+        return _add_hook(self._make_backward_hooks().before, hook, prepend)
+
+    def _make_backward_hooks(self) -> BackwardHooks:
+        if self._backward_hooks is None:
+            self._backward_hooks = BackwardHooks({}, {})
+        return self._backward_hooks
 
     # -- attributes -------------------------------------------------------------------------------
 
@@ -87,12 +124,12 @@ class Module:
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._forget(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if "_modules" not in state:
                 raise AttributeError("cannot assign a module before Module.__init__() was called")
-            self._forget(name)
+            self._forget(name, "_modules")
             self._modules[name] = value
         elif name in state.get("_parameters", ()):
             if value is not None:
@@ -120,10 +157,12 @@ class Module:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, name: str, keep: str) -> None:
+        """Drop a name from everywhere but the table ``keep``, where a new value takes the old one's place in order."""
         self.__dict__.pop(name, None)
         for kind in ("_parameters", "_buffers", "_modules"):
-            self.__dict__.get(kind, {}).pop(name, None)
+            if kind != keep:
+                self.__dict__.get(kind, {}).pop(name, None)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under a name.
@@ -341,8 +380,8 @@ class Module:
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        for module in self.children():
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        for module in self.children() if recurse else ():
             module._apply(fn)
         for parameter in self._parameters.values():
             if parameter is not None:
@@ -385,6 +424,18 @@ class Module:
         """State in main memory."""
         return self._apply(lambda t: t.cpu())
 
+    def cuda(self, device: Any = None) -> Module:
+        """State on a GPU. RuntimeError: there is none."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def type(self, dst_type: Any) -> Module:
+        """All state in a dtype."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """State on a device, with whatever is in its memory: for modules made on ``meta``."""
+        return self._apply(lambda t: root.empty_like(t, device=device), recurse)
+
     def compile(self, **options: Any) -> None:
         """Compile ``forward`` in place; the module and its keys stay as they are. Needs the package ``lamina``."""
         import lamina  # optional: the whole stack, not a dependency of the eager layer
@@ -407,6 +458,15 @@ class Module:
             return f"{self._get_name()}({extra})"
         body = ([extra] if extra else []) + lines
         return f"{self._get_name()}(\n  " + "\n  ".join(body) + "\n)"
+
+
+def _add_hook(hooks: dict[int, Any], hook: Any, first: bool) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if first:
+        for key in [k for k in hooks if k != handle.id]:
+            hooks[key] = hooks.pop(key)
+    return handle
 
 
 def _check_name(kind: str, name: str, taken: bool) -> None:

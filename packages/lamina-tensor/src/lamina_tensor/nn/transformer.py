@@ -84,8 +84,17 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """A stack of copies of one encoder layer."""
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        """``enable_nested_tensor`` and ``mask_check`` are accepted: nothing here depends on them."""
         super().__init__()
+        del enable_nested_tensor, mask_check
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers, self.norm = num_layers, norm
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from .optimizer import Optimizer
@@ -77,6 +78,20 @@ class LambdaLR(LRScheduler):
             list(lr_lambda) if several else [lr_lambda] * len(optimizer.param_groups)
         )
         super().__init__(optimizer, last_epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and functions; of callable objects their attributes."""
+        state = super().state_dict()
+        kept = [None if isinstance(fn, FunctionType) else dict(vars(fn)) for fn in self.lr_lambdas]
+        return {**state, "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from a saved state; the functions are those given here."""
+        kept = state_dict.get("lr_lambdas", ())
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
+        for fn, attributes in zip(self.lr_lambdas, kept):
+            if attributes is not None:
+                vars(fn).update(attributes)
 
     def get_lr(self) -> list[float]:
         """Rates of this epoch."""
