@@ -86,6 +86,9 @@ class Frontend(Protocol):
     def member(self, fake: Any, name: str) -> Member | None:
         """An attribute; None when arrays have none of that name."""
 
+    # Optional: ``backward_guards(value, source, fake) -> list[Guard] | str``: the guards under which a backward pass
+    # inside the graph does all that it does in eager to this input; or why it does not, such as "has hooks".
+
     def set_member(self, fake: Any, name: str) -> str | None:
         """The id of the operator that assigning to this attribute means; None for an ordinary attribute."""
 

@@ -20,8 +20,8 @@ import lamina_prims
 import lamina_tensor
 from lamina_aot.replay import resolve
 from lamina_dynamo.frontend import DataDependent, Member, SizePolicy
-from lamina_dynamo.guard import Ambient, Guard, tensor_matches
-from lamina_dynamo.source import Source
+from lamina_dynamo.guard import Ambient, Guard, is_none, length, tensor_matches
+from lamina_dynamo.source import Attr, Item, Source
 from lamina_fx import Device, DType, TensorSpec
 from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import Operator
@@ -222,6 +222,21 @@ class LaminaFrontend:
     def gradient(self, value: Any) -> Any:
         """The gradient that a tensor of the caller has."""
         return value.grad
+
+    def backward_guards(self, value: Any, source: Source, fake: Any) -> list[Guard] | str:
+        """It stays a leaf, and nobody hooks into its gradient."""
+        if not value._requires_grad:
+            return []
+        if not value._is_leaf:
+            return "was computed outside of the graph"
+        hooks = Attr(source, "_hooks")
+        if value._hooks is None:
+            quiet = [is_none(hooks)]
+        elif any(value._hooks):
+            return "has hooks on its gradient"
+        else:
+            quiet = [length(Item(hooks, place), 0) for place in range(2)]
+        return [tensor_matches(source, value, fake.spec, flag_mask=3, flag_values=3), *quiet]
 
     def attach_gradient(self, fake: Any, gradient: Any) -> None:
         """Let the fake have this gradient."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import guard as g
 from ..errors import Unsupported
+from ..frontend import DataDependent
 from ..source import Attr, Grad
 from ..variables import (
     BoundMethodVariable,
@@ -91,11 +92,28 @@ class ArrayAttributes:
         """Assign an attribute that is an operator (``x.grad = y``); False when it is an ordinary one."""
         if name == "grad":
             self.load_gradient(tensor)
-        id_ = self.frontend.set_member(tensor.fake, name)
+        try:
+            id_ = self.frontend.set_member(tensor.fake, name)
+        except DataDependent as error:
+            raise Unsupported(str(error)) from None
         if id_ is None:
             return False
         self.operator(id_, [tensor, value], {})
         return True
+
+    def guard_backward(self, id: str) -> None:
+        """A backward pass in the graph must not leave it: by the history of an input, or by a hook on one."""
+        check = getattr(self.frontend, "backward_guards", None)
+        if check is None:
+            return
+        for value, tensor in list(self.arrays):
+            if tensor.source is None:
+                continue
+            guards = check(value, tensor.source, tensor.fake)
+            if isinstance(guards, str):
+                raise Unsupported(f"{id}, because {tensor.source} {guards}")
+            for guard in guards:
+                self.guard(guard)
 
     def load_gradients(self) -> None:
         """Let every input that can receive a gradient know the one it has: a backward pass adds to it."""

@@ -60,6 +60,8 @@ class OperatorCalls:
         if effect is None and function is not None and self.traces:
             return self.traced_call(function, args, kwargs)
         if effect == "grad":
+            if id.startswith("autograd."):
+                self.guard_backward(id)
             self.load_gradients()
         elif effect == "write" and self.deferred:
             self.writing()
