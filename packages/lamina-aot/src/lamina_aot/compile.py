@@ -13,6 +13,7 @@ from lamina_fx import Graph
 
 from .checkpoint import recompute_checkpoints
 from .partition import partition
+from .recompute import recompute_cheap
 from .runtime import CompiledGraph, CompileGraph, Executable
 from .second import gradient_graph
 from .symbols import size_reader
@@ -42,6 +43,7 @@ def compile_captured(
     """
     joint = trace_joint(captured, inputs)
     recompute_checkpoints(joint)
+    recompute_cheap(joint)
     observe("joint", joint.graph)
     halves = partition(joint, memory_budget) if joint.has_backward else None
     forward_graph = halves.forward if halves is not None else joint.graph

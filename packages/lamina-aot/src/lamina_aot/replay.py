@@ -31,6 +31,7 @@ def _autograd_grad(outputs: Any, inputs: Any, *rest: Any, **options: Any) -> Any
 _ACTIONS: dict[str, Callable[..., Any]] = {
     "autograd.backward": _backward,
     "autograd.grad": _autograd_grad,
+    "autograd.function": lambda cls, *args: cls.apply(*args),
     "grad_get": lambda tensor: tensor.grad,
     "grad_set": _grad_set,
     "requires_grad_": lambda tensor, flag=True: tensor.requires_grad_(flag),
@@ -73,7 +74,6 @@ class Replay(Interpreter):
         self.traced = graph
         self.tracer = tracer
         self._nodes: dict[int, tuple[Node, Any]] = {}
-        self.checkpoints = any(r.startswith("checkpoint") for node in captured.nodes for r in node.regions)
 
     def node_of(self, value: Any) -> Node | None:
         """The first node whose value is this very tensor."""
@@ -90,7 +90,7 @@ class Replay(Interpreter):
     def _run_in_regions(self, node: Node) -> Any:
         source = node.meta.get("source")
         self.tracer.meta = {} if source is None else {"source": source}
-        backward = ("backward",) if self.checkpoints and node.target in _BACKWARD else ()
+        backward = ("backward",) if node.target in _BACKWARD else ()
         if not node.regions:
             self.traced.regions = backward
             return super().run_node(node)

@@ -39,11 +39,12 @@ class Value:
     users: the values that read this one; ``order``: position in the program; ``cost``: rough work per element.
     lazy: made of indices and constants only; ``chain_cost``, ``chain_loads``: work and loads to compute an element
     from memory.
+    backward: a large value of a backward pass: it joins no loops of the forward long before it.
     gathers: of an ``index`` value that reads its first input at its own index but for this dimension.
     """
 
     __slots__ = (
-        "attrs", "axes", "back", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full", "gathers",
+        "attrs", "axes", "back", "backward", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full", "gathers",
         "inputs", "kind", "lazy", "name", "op", "order", "origin", "outputs", "rule", "shape", "strides", "users",
     )  # fmt: skip
 
@@ -69,6 +70,7 @@ class Value:
         self.order = 0
         self.cost = 1
         self.lazy = False
+        self.backward = False
         self.chain_cost = 0
         self.chain_loads = 0
         self.gathers: int | None = None

@@ -14,7 +14,7 @@ from ..ir.loops import Index, Value
 from ..lower.graph import LoweredGraph
 from ..lower.scatters import ScatterPlan
 from .groups import Group, Reason, axis_symbol
-from .joins import candidates, may_join_point, place_gather, place_reduction, raise_level
+from .joins import candidates, is_past, may_join_point, place_gather, place_reduction, raise_level
 from .merges import merge_producer
 from .trace import base_of, chain_to_base, forward_index, is_bijective
 
@@ -186,7 +186,7 @@ def _absorb_producers(fusion: Fusion, group: Group, value: Value, index: Index) 
         chain = chain_to_base(item)
         base = chain[-1].inputs[0] if chain else item
         home = fusion.where.get(base)
-        if type(home) is Group and home is not group:
+        if type(home) is Group and home is not group and not is_past(home, value):
             why = merge_producer(fusion, home, group, base, forward_index(chain, index), is_bijective(chain))
             fusion.explain(base.name, value.name, why is None, why or "producer's loops joined")
 

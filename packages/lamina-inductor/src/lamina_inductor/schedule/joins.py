@@ -11,7 +11,7 @@ from ..ir.loops import Index, Value
 from .groups import Group, free
 from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel
 
-__all__ = ["candidates", "may_join_point", "place_gather", "place_reduction", "raise_level", "reaches"]
+__all__ = ["candidates", "is_past", "may_join_point", "place_gather", "place_reduction", "raise_level", "reaches"]
 
 LATE_LIMIT = 1 << 14
 """Elements of a partial result (one per chunk of rows) of a late reduction."""
@@ -53,6 +53,11 @@ def reaches(start: Any, goal: Any, limit: int = 64) -> bool:
     return False
 
 
+def is_past(group: Group, value: Value) -> bool:
+    """Does ``value`` belong to a backward long after ``group``: joined, it would have to be kept until then."""
+    return value.backward and value.order - group.members[-1].order >= SIBLING_DISTANCE
+
+
 def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
     """Groups whose loops could compute ``value``, with its index there: its operands' groups, then readers of the
     same buffers."""
@@ -61,7 +66,7 @@ def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
         chain = chain_to_base(item)
         base = chain[-1].inputs[0] if chain else item
         home = fusion.where.get(base)
-        if type(home) is Group and not any(home is g for g, _, _ in found):
+        if type(home) is Group and not any(home is g for g, _, _ in found) and not is_past(home, value):
             index = index_above(chain, home.index[base], home)
             if index is not None:
                 found.append((home, index, base.name))

@@ -19,6 +19,9 @@ __all__ = ["StepList", "order_steps", "readers_of"]
 SMALL_BYTES = 1 << 18
 """Kernels that move less than this are merged with independent neighbours into one launch."""
 
+TINY = 64
+"""Elements of a value that may be computed at any time: keeping it costs nothing."""
+
 
 def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
     """Groups and external steps so that everything comes after what it reads, and a kernel that only updates inputs
@@ -53,13 +56,22 @@ def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
 
 
 def _rank(item: Any, sinks: dict[int, Group]) -> tuple[int, float]:
-    order = item.members[-1].order if type(item) is Group else item.value.order
+    """A kernel's place is that of the first value it stores: an update that was fused behind it may stand far later.
+    Tiny ones (an optimizer's corrections) go as soon as they can: large ones that wait for them keep their place then.
+    """
+    order = min(v.order for v in item.stored) if type(item) is Group else item.value.order
     if item.number not in sinks:
-        return 0, order
+        tiny = type(item) is Group and all(_is_tiny(v) for v in item.stored)
+        return (-1 if tiny else 0), order
     size = numel(item.sizes)
     products = [p.value for p in item.producers.values() if type(p) is not Group]
     same = [v.order for v in products if same_size(numel(v.shape), size)]
     return (0, max(same) + 0.5) if same else (1, order)
+
+
+def _is_tiny(value: Any) -> bool:
+    count = numel(value.shape)
+    return type(count) is int and count <= TINY
 
 
 def _writes_back(fusion: Any, group: Group) -> bool:
