@@ -386,7 +386,8 @@ def test_emitted_sources_read_what_guards_read():
     cases = [
         (Local("x"), point), (InstanceAttr(X, "a"), 1), (Attr(X, "kind"), "class attribute"),
         (Item(Item(InstanceAttr(X, "layers"), 1), 0), 2), (DictItem(InstanceAttr(X, "table"), "k"), 4),
-        (Item(DictKeys(InstanceAttr(X, "table")), 0), "k"), (TypeOf(X), Point), (TypeAttr(TypeOf(X), "method"), Point.method),
+        (Item(DictKeys(InstanceAttr(X, "table")), 0), "k"), (TypeOf(X), Point),
+        (TypeAttr(TypeOf(X), "method"), Point.method),
         (Global("GLOBAL_NUMBER"), 7), (Builtin("len"), len), (Const((1, 2)), (1, 2)), (Module("math"), math),
         (WeakObject(point), point), (MethodSelf(Attr(X, "method")), point),
         (FunctionCode(Global("defaults")), defaults.__code__),

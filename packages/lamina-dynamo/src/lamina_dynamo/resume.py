@@ -144,7 +144,7 @@ def _resume_at(
 
 
 def _leave(emitter: Emitter, root: CodeType, point: ResumePoint, load_call: Callable[[Emitter], object] | None) -> None:
-    """Call the resume function with what lies on the stack, the locals and what `load_call` pushes; return its result."""
+    """Call the resume function with the stack, the locals and what `load_call` pushes; return its result."""
     temps = [f".s{k}" for k in range(len(point.stack))]
     for name in reversed(temps):
         emitter.store_temp(name)

@@ -16,7 +16,12 @@ aliases.install()
 
 __version__ = "0.1.0.dev0"
 
-_LAZY = {"compile": "entry", "explain": "explanation"}
+_LAZY = {
+    "compile": "entry",
+    "explain": "explanation",
+    "get_num_threads": "threads",
+    "set_num_threads": "threads",
+}
 _MODULES = frozenset(("compiler", *(name.removeprefix("lamina.") for name in aliases.ALIASES)))
 
 

@@ -23,6 +23,10 @@ ALIASES = {
     "lamina.fft": "lamina_tensor.fft",
     "lamina.special": "lamina_tensor.special",
     "lamina.func": "lamina_tensor.func",
+    "lamina.cuda": "lamina_tensor.cuda",
+    "lamina.backends": "lamina_tensor.backends",
+    "lamina.amp": "lamina_tensor.amp",
+    "lamina.distributions": "lamina_tensor.distributions",
     "lamina.testing": "lamina_tensor.testing",
     "lamina.fx": "lamina_fx",
 }

@@ -37,7 +37,7 @@ class Explanation:
         lines = [f"{self.graph_count} graphs, {len(self.break_reasons)} breaks, {self.kernel_count} kernels"]
         lines += [f"break: {reason}" for reason in self.break_reasons]
         for graph in self.graphs:
-            lines += [f"--- {graph.name}", print_graph(graph.stages["captured"])]
+            lines += [f"--- {graph.name}", print_graph(graph.stages["captured"], strict=False)]
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Explanation:
             "graphs": [
                 {
                     "name": g.name,
-                    "stages": {stage: print_graph(graph) for stage, graph in g.stages.items()},
+                    "stages": {stage: print_graph(graph, strict=False) for stage, graph in g.stages.items()},
                     "kernels": [k.name for k in g.kernels],
                     "seconds": g.seconds,
                 }

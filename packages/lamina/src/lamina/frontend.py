@@ -82,7 +82,17 @@ _ACTIONS = {
     "__setitem__": "setitem",
 }
 _GRAD_EFFECTS = frozenset(
-    ("autograd.backward", "autograd.grad", "grad_get", "grad_set", "requires_grad_", "detach", "detach_", "data_get")
+    (
+        "autograd.backward",
+        "autograd.grad",
+        "autograd.function",
+        "grad_get",
+        "grad_set",
+        "requires_grad_",
+        "detach",
+        "detach_",
+        "data_get",
+    )
 )
 _NEEDS_DATA = frozenset(
     ("item", "tolist", "numpy", "data_ptr", "untyped_storage", "__bool__", "__int__", "__float__", "__complex__",
@@ -339,6 +349,8 @@ class LaminaFrontend:
         """Checkpoints become regions; the insides of autograd are not captured."""
         if function is checkpoint.checkpoint:
             return "region", "checkpoint"
+        if function is autograd.Function.apply.__func__:
+            return "class", "autograd.function"
         module = getattr(function, "__module__", None) or ""
         if module.startswith("lamina_tensor.autograd.") and not module.endswith(".grad_mode"):
             return "refuse", f"{module.rpartition('.')[2]}.{function.__qualname__} of lamina's autograd"

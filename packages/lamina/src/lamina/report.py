@@ -53,7 +53,7 @@ def _record(record: GraphRecord) -> str:
 
 
 def _graph(stage: str, graph: Graph) -> str:
-    return _fold(f"{stage}: {len(graph.nodes)} nodes", print_graph(graph))
+    return _fold(f"{stage}: {len(graph.nodes)} nodes", print_graph(graph, strict=False))
 
 
 def _kernels(part: str, kernels: Iterable[Any]) -> str:

@@ -22,6 +22,7 @@ from ..variables import (
 from .arguments import bind_arguments, make_cells
 from .array_attributes import ArrayAttributes
 from .builtin_rules import CLASS_RULES, FUNCTION_RULES
+from .custom_functions import CustomFunctions
 from .frame import YIELDED, Frame
 from .operator_calls import OperatorCalls
 from .polyfills import BY_FUNCTION, BY_NAME
@@ -49,7 +50,7 @@ _GENERATOR, _COROUTINE = (
 )
 
 
-class Calls(OperatorCalls, ArrayAttributes):
+class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
     """The part of the translator that makes calls."""
 
     frame: Any
@@ -93,6 +94,8 @@ class Calls(OperatorCalls, ArrayAttributes):
     def _special_function(self, kind: str, word: str, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         if kind == "refuse":
             raise Unsupported(word)
+        if kind == "class":
+            return self.custom_function(word, args, kwargs)
         self.region_count += 1
         outer = self.region_tags
         self.region_tags = (*outer, f"{word}:{self.region_count - 1}")

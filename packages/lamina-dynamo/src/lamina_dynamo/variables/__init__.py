@@ -57,7 +57,7 @@ __all__ = [
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
-    "SymIntVariable", "TailVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable", "UserFunctionVariable",
-    "UserObjectVariable",
+    "SymIntVariable", "TailVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable",
+    "UserFunctionVariable", "UserObjectVariable",
     "VariableTracker", "ZipIterator", "cell_of", "host_of", "is_none", "realize", "type_lookup",
 ]  # fmt: skip
