@@ -76,7 +76,7 @@ def extrema(x: Any) -> Any:
 
 
 def totals(x: Any) -> Any:
-    return ops.sum(x), ops.amax(x), ops.mean(x)
+    return ops.sum(x), ops.amax(x), ops.div(ops.sum(ops.mul(x, x)), 3.0)
 
 
 def elementary(x: Any) -> Any:

@@ -13,12 +13,20 @@ from lamina_fx import DType, bool_, float64, int32
 from .literals import has_type, language_type, literal
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
-__all__ = ["convert", "expression", "supports", "wants_types"]
+__all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
 
 
 def supports(op: str, dtype: DType) -> bool:
-    """Whether ``op`` on operands of ``dtype`` can be printed."""
+    """Whether ``op`` on operands of ``dtype`` can be printed. ``scatter_add`` and such: stores that combine."""
+    if op.startswith("scatter_"):
+        return has_atomic(op.removeprefix("scatter_"), dtype)
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])
+
+
+def has_atomic(mode: str, dtype: DType) -> bool:
+    """Whether memory can be combined with: no products, and no extrema of floats, in which NaN would not win."""
+    whole = dtype.kind == "int" and dtype.itemsize >= 4
+    return (whole and mode in ("add", "max", "min")) or (mode == "add" and dtype.name in ("float32", "float64"))
 
 
 def wants_types(op: str, operand: DType) -> bool:

@@ -29,7 +29,7 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
-from .elementwise import convert, expression, wants_types
+from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import index_text
 from .literals import language_type, literal, typed_literal
 from .row_loops import write_accumulate, write_loop
@@ -259,10 +259,9 @@ class PhaseWriter:
 
 def _atomic(mode: str, dtype: DType) -> str:
     """The function that combines with what is in memory."""
-    whole = dtype.kind == "int" and dtype.itemsize >= 4
-    if (mode == "add" and (whole or dtype.name in ("float32", "float64"))) or (mode in ("max", "min") and whole):
-        return f"atomic_{mode}"
-    raise NotImplementedError(f"Triton has no atomic {mode} on {dtype} (of floats one in which NaN wins)")
+    if not has_atomic(mode, dtype):
+        raise NotImplementedError(f"Triton has no atomic {mode} on {dtype}")
+    return f"atomic_{mode}"
 
 
 def _address(buffer: str, index: str) -> str:
