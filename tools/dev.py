@@ -39,7 +39,7 @@ DISTRIBUTIONS = (
 BUILD_REQUIREMENTS = ("setuptools>=77", "wheel", "pybind11>=2.13")
 REQUIREMENTS = Path(__file__).with_name("requirements-dev.txt")
 
-DEFAULT_SESSIONS = ("lint", "types", "layers", "unit", "docs_test", "integration")
+DEFAULT_SESSIONS = ("lint", "types", "layers", "interfaces", "deps", "unit", "docs_test", "integration")
 
 
 def main(argv: list[str] | None = None) -> int:

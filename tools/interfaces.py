@@ -28,9 +28,7 @@ def main() -> int:
     options = parser.parse_args()
     status = 0
     for (owner, name), dump in DUMPS.items():
-        version = importlib.import_module(owner.replace("-", "_")).PROVIDES[name]
-        path = ROOT / "packages" / owner / "interfaces" / f"{name}-v{version}.txt"
-        text = dump()
+        path, text = path_of(owner, name), dump()
         if options.update:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
@@ -38,6 +36,12 @@ def main() -> int:
             status = 1
             print(differences(path, text))
     return status
+
+
+def path_of(owner: str, name: str) -> Path:
+    """The file that holds the dump of the owner's current version."""
+    version = importlib.import_module(owner.replace("-", "_")).PROVIDES[name]
+    return ROOT / "packages" / owner / "interfaces" / f"{name}-v{version}.txt"
 
 
 def differences(path: Path, text: str) -> str:

@@ -166,7 +166,8 @@ class _Builder(GraphBuilder):
         if node is None or node.op != "call_function" or node.target != "reshape":
             return value, shape, dims
         source = node.args[0]
-        left = list(source.spec.shape)
+        spec: Any = source.spec
+        left = list(spec.shape)
         kept = []
         for size, dim in zip(node.spec.shape, dims, strict=True):
             if left and surely_same((size,), left[:1]):
