@@ -10,7 +10,7 @@ from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec, bool_
 from lamina_prims import operator
 
 from ..ir.loops import Size, Value
-from . import externs, indexing, pointwise, reductions, scatters, views, windows  # noqa: F401  (they fill the table)
+from . import externs, indexing, pointwise, reductions, scans, scatters, views, windows  # noqa: F401  (fill the table)
 from .table import RULES, Call, size_of, sizes_of
 
 __all__ = ["LoweredGraph", "lower_graph"]
@@ -111,7 +111,7 @@ class _Lowering:
             self.result.writes.append((target.attrs[1], value))
             return
         second = _second_run(node)
-        key = None if node.effect else _key((node.target, node.args, node.kwargs, second), self.env)
+        key = None if node.effect else _key((node.target, _plain_args(node), node.kwargs, second), self.env)
         if key is not None:
             known = self.calls.get(key)
             if known is not None:
@@ -200,6 +200,12 @@ def _second_run(node: Node) -> tuple[str, ...]:
     for size in node.spec.shape:
         elements = elements * (size if type(size) is int else int(size.hint))
     return node.regions if elements * node.spec.dtype.itemsize >= _LARGE else ()
+
+
+def _plain_args(node: Node) -> tuple[Any, ...]:
+    """The arguments without ``keepdim=False`` at their end, which says nothing."""
+    args = node.args
+    return args[:2] if node.target in reductions.REDUCTIONS and len(args) == 3 and args[2] is False else args
 
 
 def _key(argument: Any, env: dict[Node, Any]) -> Any:

@@ -19,7 +19,7 @@ from ..ir.dtypes import compute_dtype
 from ..ir.kernel import BindIndex, IndexValue, Let, Load, Operand, Store
 from ..ir.loops import Index, Size, Value
 
-__all__ = ["Emitter", "Reduce", "Unfusable", "linear_index"]
+__all__ = ["Emitter", "Reduce", "Scan", "Unfusable", "linear_index"]
 
 
 class Unfusable(Exception):
@@ -45,6 +45,17 @@ class Reduce:
     value: Operand
     axes: frozenset[Symbol]
     index: Operand | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """``name``: what ``value`` and its predecessors along ``axis`` come to; ``kind`` as in ``lower.scans``."""
+
+    name: str
+    dtype: DType
+    kind: str
+    value: Operand
+    axis: Symbol
 
 
 class Emitter:
@@ -188,7 +199,8 @@ class Emitter:
         if found is None and self.mask is not None:
             found = self.memo.get((value, index, self.mask))
         if found is None:
-            found = self._reduce(value, index) if value.kind == "reduce" else self._compute(value, index)
+            compute = _RULES.get(value.kind, Emitter._compute)
+            found = compute(self, value, index)
         return found
 
     def _compute(self, value: Value, index: Index) -> Operand:
@@ -215,3 +227,19 @@ class Emitter:
         self.mask = outer
         self.memo[value, index, None] = name
         return name
+
+    def _scan(self, value: Value, index: Index) -> Operand:
+        canonical = self.canonical(value)
+        if canonical is None or canonical[0] != index:
+            raise Unfusable(f"{value!r} is wanted at {index}, where no scan runs")
+        outer, self.mask = self.mask, None
+        held = compute_dtype(value.dtype)
+        operand = self.named(self.read(value.inputs[0], index), held)
+        name = self.name("r")
+        self.statements.append(Scan(name, held, value.attrs, operand, index[value.axes[0]]))  # type: ignore[arg-type]
+        self.mask = outer
+        self.memo[value, index, None] = name
+        return name
+
+
+_RULES = {"reduce": Emitter._reduce, "scan": Emitter._scan}

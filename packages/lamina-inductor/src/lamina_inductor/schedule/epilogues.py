@@ -61,7 +61,7 @@ def row_shape(value: Any) -> tuple[Size, Size] | None:
 
 
 def _may_follow(group: Group, step: Any) -> bool:
-    if group.late or (group.inner and group.axes[-1] not in group.inner):
+    if group.late or group.scan is not None or (group.inner and group.axes[-1] not in group.inner):
         return False
     return same_size(numel(group.sizes), numel(step.value.shape))
 

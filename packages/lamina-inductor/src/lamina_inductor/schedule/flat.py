@@ -13,7 +13,7 @@ from lamina_fx.symbolic.simplify import linear
 from ..ir.kernel import BindIndex, IndexValue, Let, Load, Store
 from ..ir.loops import Size
 from ..lower.pointwise import COSTS
-from .emitter import Reduce
+from .emitter import Reduce, Scan
 
 __all__ = ["Flat", "Info", "affine", "analyse", "indices_of", "substitute"]
 
@@ -87,6 +87,8 @@ def analyse(statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size]
             else:
                 late = True
             key: Any = stmt.name
+        elif kind is Scan:
+            varies, level, key = known, level + 1, stmt.name
         elif kind is BindIndex:
             key = stmt.symbol
         else:
@@ -100,6 +102,8 @@ def _reads(stmt: Any, axes: frozenset[Symbol], info: dict[Any, Info]) -> tuple[t
     kind = type(stmt)
     if kind is Let:
         return tuple([a for a in stmt.args if type(a) is str]), frozenset()
+    if kind is Scan:
+        return (stmt.value,) if type(stmt.value) is str else (), frozenset()
     if kind is Reduce:
         return tuple([a for a in (stmt.value, stmt.index) if type(a) is str]), stmt.axes
     needs: list[Any] = []

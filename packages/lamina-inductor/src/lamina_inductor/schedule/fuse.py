@@ -16,6 +16,7 @@ from ..lower.scatters import ScatterPlan
 from .groups import Group, Reason, axis_symbol
 from .joins import candidates, is_past, may_join_point, place_gather, place_reduction, raise_level
 from .merges import merge_producer
+from .scans import place_scan
 from .trace import base_of, chain_to_base, forward_index, is_bijective
 
 __all__ = ["ExternStep", "Fusion", "fuse"]
@@ -143,6 +144,9 @@ def _place(fusion: Fusion, value: Value) -> None:
     elif kind == "reduce":
         value.chain_cost, value.chain_loads = 1, 1
         place_reduction(fusion, value)
+    elif kind == "scan":
+        value.chain_cost, value.chain_loads = 1, 1
+        place_scan(fusion, value)
     elif kind == "extern" or kind == "scatter":
         _place_extern(fusion, value)
     elif kind == "item":

@@ -47,6 +47,7 @@ class Group:
         index: member -> its index over ``axes``.
         inner: the axes that *row* reductions run over (None: no reduction yet). Values over the other axes only
             (results of row reductions and what is computed from them) are *row values*.
+        scan: the axis that runs in order, because scans run over it (then nothing is reduced).
         late: reductions over other sets of axes (over the rows, or everything), and what is computed from them.
         Nothing in the
             main loops may depend on them.
@@ -60,6 +61,7 @@ class Group:
     sizes: tuple[Size, ...]
     level: int
     inner: frozenset[Symbol] | None = None
+    scan: Symbol | None = None
     index: dict[Value, Index] = field(default_factory=dict)
     members: list[Value] = field(default_factory=list)
     late: dict[Value, None] = field(default_factory=dict)

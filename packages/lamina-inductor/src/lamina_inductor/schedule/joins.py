@@ -239,6 +239,8 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     """Add ``value`` to ``group``; a text says why not."""
     if len(group.members) >= fusion.fuse_limit:
         return "the kernel is large enough"
+    if group.scan is not None:
+        return "a scan runs in its loops"
     if base is not None and base in group.late:
         return "it reduces the result of a reduction over all rows"
     reduced, kept = _axes_of(value, full)

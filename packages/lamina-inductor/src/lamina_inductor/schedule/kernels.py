@@ -77,6 +77,8 @@ def build_kernel(
         index = group.index.get(value)
         if index is None:
             return None
+        if value.kind == "scan":
+            return index, index, frozenset()
         axes = [value.full[d].free_symbols for d in value.axes if isinstance(value.full[d], Expr)]  # type: ignore[union-attr]
         return index, value.full, frozenset().union(*axes)
 

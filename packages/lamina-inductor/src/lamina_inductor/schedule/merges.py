@@ -32,7 +32,13 @@ def merge_producer(
     inner = _merged_inner(producer, consumer, mapping)
     if inner == "differ":
         return "they reduce over different axes"
-    return _finish(fusion, producer, consumer, mapping, inner, {})
+    scan = _merged_scan(producer, consumer, mapping, inner)
+    if scan == "differ":
+        return "a scan runs in the loops of one of them"
+    why = _finish(fusion, producer, consumer, mapping, inner, {})
+    if why is None:
+        consumer.scan = scan
+    return why
 
 
 def _finish(
@@ -130,6 +136,19 @@ def _merged_inner(producer: Group, consumer: Group, mapping: dict[Expr, Size]) -
     if inner & rows or (consumer.inner is not None and consumer.inner != inner):
         return "differ"
     return frozenset(inner)
+
+
+def _merged_scan(producer: Group, consumer: Group, mapping: dict[Expr, Size], inner: Any) -> Any:
+    """The axis of both groups' scans in the merged loops, which must run over it in the same order."""
+    if producer.scan is None and consumer.scan is None:
+        return None
+    if inner:
+        return "differ"
+    if producer.scan is None:
+        return consumer.scan
+    axis = mapping[producer.scan]
+    alone = not any(axis in free(mapping[a]) for a in producer.axes if a is not producer.scan)
+    return axis if isinstance(axis, Symbol) and alone and consumer.scan in (None, axis) else "differ"
 
 
 def _moved(index: Index, mapping: dict[Expr, Size]) -> Index:

@@ -10,12 +10,13 @@ from lamina_fx.symbolic import Min, Symbol
 from ..ir.kernel import Loop, Store
 from .coalesce import coalesce, fast_axis, order_axes
 from .column_nest import column_nest
-from .emitter import Reduce, Unfusable
+from .emitter import Reduce, Scan, Unfusable
 from .flat import Flat, analyse, substitute
 from .groups import axis_symbol
 from .pointwise_nest import pointwise_nest
 from .row_nest import Partial, row_nest
 from .row_passes import KEEP_LIMIT
+from .scan_nest import scan_nest
 
 __all__ = ["build_nest"]
 
@@ -41,6 +42,8 @@ def build_nest(
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements."""
     inner = inner or frozenset()
+    if any(type(s) is Scan for s in statements):
+        return scan_nest(statements, order_axes(statements, axes), sizes), [], "scan"
     if columns is None:  # an epilogue keeps the order of its product
         axes = _ordered(statements, axes, inner)
     fast = fast_axis(statements, axes)

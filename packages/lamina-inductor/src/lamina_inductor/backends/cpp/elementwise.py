@@ -17,12 +17,14 @@ from .operator_tables import ALIASES, CONSTANT_EXPONENTS, OPERATORS
 __all__ = ["convert", "expression", "supports"]
 
 _KEEPS_HALF = frozenset(("where", "copy", "clone", "positive", "bitcast", "view_dtype"))
+_SCANS = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "minimum", "logcumsumexp": "logaddexp"}
 _OWN_LOOPS = frozenset(("scatter_add", "scatter_mul", "scatter_max", "scatter_min"))
 """What is no expression but has loops here."""
 
 
 def supports(op: str, dtype: DType) -> bool:
     """Whether ``op`` on operands of ``dtype`` can be printed (``convert_element_type`` always can)."""
+    op = _SCANS.get(op, op)
     op = ALIASES.get(op, op)
     if op in _OWN_LOOPS:
         return True

@@ -4,8 +4,8 @@ Owns everything that is said to a compiler. Units include no header, so nothing 
 (no Python headers, no libstdc++); a shared library is linked against libmvec, libm, libc and libgcc only.
 
 ``LAMINA_CXX`` (or ``CXX``) names the compiler; otherwise ``g++``, ``clang++`` and ``c++`` are looked up on PATH.
-``LAMINA_CXXFLAGS`` are further flags, behind ours (``-march=x86-64-v3``, ``-fsanitize=address``); they are part of every
-cache key. ``LAMINA_LIBMVEC=0`` does without glibc's vector math, as on a system that has none.
+``LAMINA_CXXFLAGS`` are further flags, behind ours (``-march=x86-64-v3``, ``-fsanitize=address``); they are part of
+every cache key. ``LAMINA_LIBMVEC=0`` does without glibc's vector math, as on a system that has none.
 """
 
 from __future__ import annotations
