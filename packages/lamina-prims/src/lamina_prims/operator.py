@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lamina_fx import ScalarSpec, Spec, TensorSpec
+from lamina_fx import DType, ScalarSpec, Spec, TensorSpec
 
 from .modes import MODES
 from .schema import Schema, schema_of
@@ -201,17 +201,34 @@ def find_handler(args: Iterable[Any], kwargs: dict[str, Any]) -> Callable[..., A
     while stack:
         for value in stack.pop():
             kind = type(value)
-            if kind is list or kind is tuple:
+            level = _LEVELS.get(kind)
+            if level is None:
+                level = _level(kind)
+            if level > priority:
+                best, priority = value, level
+            elif level == _SEQUENCE:
                 stack.append(value)
-            elif kind is TensorSpec or kind is ScalarSpec:
+            elif level == _SPEC:
                 spec = True
-            elif hasattr(kind, "__lamina_operator__"):
-                level = getattr(kind, "__lamina_priority__", 0)
-                if level > priority:
-                    best, priority = value, level
     if best is not None:
         return best.__lamina_operator__
     return Operator.infer if spec else None
+
+
+_NONE, _SEQUENCE, _SPEC = -1, -2, -3
+_LEVELS: dict[type, int] = {
+    **dict.fromkeys((int, float, bool, complex, str, type(None), DType), _NONE),
+    **dict.fromkeys((list, tuple), _SEQUENCE),
+    **dict.fromkeys((TensorSpec, ScalarSpec), _SPEC),
+}
+"""What a type of argument means: the priority of its handler, or one of the above."""
+
+
+def _level(kind: type) -> int:
+    if not hasattr(kind, "__lamina_operator__"):
+        return _NONE  # not remembered: the table would keep classes of programs alive
+    level = _LEVELS[kind] = getattr(kind, "__lamina_priority__", 0)
+    return level
 
 
 def _has_array(args: Iterable[Any], kwargs: dict[str, Any]) -> bool:
