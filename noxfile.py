@@ -103,7 +103,8 @@ def triton(session: nox.Session) -> None:
     folder = build()
     wanted = ("lamina-inductor[triton]", "lamina-testing", *TEST_REQUIREMENTS)
     session.install("-q", "--upgrade", "--find-links", str(folder), *wanted)
-    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), "lamina-inductor")
+    ours = ("lamina-fx", "lamina-prims", "lamina-inductor", "lamina-testing")
+    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *ours)
     tests = sorted(map(str, Path("packages/lamina-inductor/tests").glob("test_triton_*.py")))
     session.run("pytest", "-q", *tests, *session.posargs, env=environment())
 
