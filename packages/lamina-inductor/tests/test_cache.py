@@ -38,6 +38,8 @@ def test_an_entry_is_found_by_its_key_and_by_its_code(tmp_path: Path) -> None:
     assert found is not None
     np.testing.assert_allclose(found(X)[0], np.tanh(X), rtol=1e-6)
     assert found.kernels[0].name == "k0_tanh" and "lm_tanh" in found.source
+    renamed = find_compiled("key", name="another", store=store)
+    assert renamed is not None and renamed.name == "another"
     compile_program(tanh_program(), store=store)
     compile_program(tanh_program(), store=store)
     assert len(entries(tmp_path)) == 2  # one by key, one by code
