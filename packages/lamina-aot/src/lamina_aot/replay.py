@@ -31,7 +31,7 @@ def _autograd_grad(outputs: Any, inputs: Any, *rest: Any, **options: Any) -> Any
 _ACTIONS: dict[str, Callable[..., Any]] = {
     "autograd.backward": _backward,
     "autograd.grad": _autograd_grad,
-    "autograd.function": lambda cls, *args: cls.apply(*args),
+    "autograd.function": lambda reference, *args: reference().apply(*args),
     "grad_get": lambda tensor: tensor.grad,
     "grad_set": _grad_set,
     "requires_grad_": lambda tensor, flag=True: tensor.requires_grad_(flag),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import weakref
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -51,7 +52,7 @@ class CustomFunctions:
         versions = [getattr(f, "_version", 0) for f in fakes]
         nodes = tuple([self.to_node(a) for a in args])
         try:
-            result = self.frontend.call(id, (cls, *fakes), {})
+            result = self.frontend.call(id, (weakref.ref(cls), *fakes), {})
         except Unsupported:
             raise
         except Exception as error:  # noqa: BLE001  (what fails on fakes is run, and fails or not, in Python)
@@ -61,7 +62,7 @@ class CustomFunctions:
         effect = self.frontend.effect(id)
         graph = self.output.graph
         name = f"function_{len(graph.attributes)}"
-        graph.attributes[name] = cls
+        graph.attributes[name] = weakref.ref(cls)  # it is guarded; a compiled graph must not keep it alive
         node = self.output.call(
             id, (graph.get_attr(name), *nodes), {}, self.spec_of(result), effect, self.regions(), self.user_line()
         )
