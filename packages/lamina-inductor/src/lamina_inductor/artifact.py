@@ -16,10 +16,14 @@ from lamina_prims import operator
 from .cache.store import Entry, verify
 from .host.arguments import adapter, array_at
 from .host.description import Description, KernelInfo, from_bytes
-from .host.threads import launcher
+from .host.threads import launcher, load_blas
 from .ir.program import HostCall, Operand
 
 __all__ = ["Artifact", "ArtifactError", "read_description"]
+
+
+_PRODUCTS = ("h->gemm(", "h->convolution(")
+"""Steps of the host program that may call BLAS."""
 
 
 class ArtifactError(RuntimeError):
@@ -127,6 +131,8 @@ def _load(entry: Entry, description: Description) -> Callable[..., tuple[Any, ..
 def _program(path: str, description: Description) -> Callable[..., tuple[Any, ...]]:
     inputs = [None if row is None else (dtype_of(row[1]).code, row[2], row[3]) for row in description.inputs]
     rows = [None if row is None else (row[0], dtype_of(row[1]), row[3]) for row in description.inputs]
+    if any(step in description.source for step in _PRODUCTS):
+        load_blas()
     return launcher().Program(
         name=description.name,
         path=path,

@@ -15,7 +15,7 @@ from typing import Any
 
 from lamina_fx.dtype import dtype_of
 
-__all__ = ["default_threads", "has_blas", "launcher", "num_threads", "set_num_threads"]
+__all__ = ["default_threads", "has_blas", "launcher", "load_blas", "num_threads", "set_num_threads"]
 
 _GEMMS = ("sgemm", "dgemm", "cgemm", "zgemm")
 
@@ -35,9 +35,14 @@ def launcher() -> Any:
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         dtype = np.dtype(getattr(ml_dtypes, name))
         _launcher.register_dtype(dtype_of(name).code, dtype.num, dtype.itemsize)
-    _launcher.set_blas(_blas_addresses())
     _launcher.set_num_threads(default_threads())
     return _launcher
+
+
+@functools.cache
+def load_blas() -> None:
+    """Let products use the BLAS library. Loading it takes 20 ms and makes threads: only programs with products do."""
+    launcher().set_blas(_blas_addresses())
 
 
 def num_threads() -> int:
