@@ -1,7 +1,7 @@
 """Every check of the project, one session each: ``nox -l`` lists them; tools/dev.py test runs the default ones.
 
-``unit`` installs one package with its declared siblings from wheels, in an environment of its own. The other
-sessions use the environment that nox itself runs in, which tools/dev.py made.
+``unit`` installs one package with its declared siblings from wheels, in an environment of its own
+(tools/environments.py). The other sessions use the environment that nox itself runs in, which tools/dev.py made.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from dev import DISTRIBUTIONS  # noqa: E402
+from dev import DEFAULT_SESSIONS, DISTRIBUTIONS  # noqa: E402
+from environments import TEST_REQUIREMENTS, isolated  # noqa: E402
 
 from wheelhouse import build  # noqa: E402
 
-nox.options.sessions = ["lint", "types", "layers", "unit", "docs_test", "integration"]
+nox.options.sessions = list(DEFAULT_SESSIONS)
 nox.options.reuse_existing_virtualenvs = True
 
 SOURCES = ("packages", "tools", "tests_integration", "noxfile.py")
-TEST_REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100")
 NEEDS_RELEASE = "has no meaning before the first release: tools/releases.toml lists none"
 
 
@@ -52,12 +52,13 @@ def layers(session: nox.Session) -> None:
     session.run("lint-imports")
 
 
-@nox.session
+@nox.session(venv_backend="none")
 @nox.parametrize("dist", DISTRIBUTIONS, ids=DISTRIBUTIONS)
 def unit(session: nox.Session, dist: str) -> None:
-    """One package's tests, with nothing but its declared siblings installed."""
-    install_from_wheels(session, dist)
-    session.run("pytest", "-q", f"packages/{dist}/tests", *session.posargs, env=environment())
+    """One package's tests, with nothing but its declared siblings (and the test kit) installed."""
+    python = isolated(dist, () if dist == "lamina-fx" else ("lamina-testing",))
+    command = [str(python), "-P", "-m", "pytest", "-q", f"packages/{dist}/tests", *session.posargs]
+    session.run(*command, external=True, env=environment())
 
 
 @nox.session(venv_backend="none")
@@ -164,15 +165,6 @@ def docs(session: nox.Session) -> None:
 def release(session: nox.Session) -> None:
     """Cut a release of one package."""
     session.skip("release: no package has been released yet; tools/releases.toml says how the first one is recorded")
-
-
-def install_from_wheels(session: nox.Session, dist: str) -> None:
-    """Install one distribution, and the test kit where its tests use it, from wheelhouse/."""
-    folder = build()
-    extra = () if dist == "lamina-fx" else ("lamina-testing",)
-    session.install("-q", "--upgrade", "--find-links", str(folder), dist, *extra, *TEST_REQUIREMENTS)
-    changed = [name for name in DISTRIBUTIONS if name in {dist, *extra}]
-    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *changed)
 
 
 def find_python(version: str) -> str | None:

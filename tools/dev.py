@@ -16,7 +16,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +44,12 @@ REQUIREMENTS = Path(__file__).with_name("requirements-dev.txt")
 
 DEFAULT_SESSIONS = ("lint", "types", "layers", "interfaces", "deps", "unit", "docs_test", "integration")
 
+LENGTHS = {"integration": 9, "unit(lamina-inductor)": 8, "unit(lamina-dynamo)": 7, "unit(lamina-prims)": 6, "types": 5,
+           "unit(lamina-tensor)": 5, "docs_test": 4}  # fmt: skip
+"""Rank of the sessions by how long they take: the longest start first, so that two in parallel end together."""
+
+PRINTING = threading.Lock()
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one of the commands; returns the exit status."""
@@ -53,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.command == "demo":
         return run([str(PYTHON), str(ROOT / "tools" / "demo" / "train_gpt.py"), *options.arguments])
     if options.command == "test":
-        return run([str(PYTHON), "-m", "nox", "-s", *DEFAULT_SESSIONS, *options.arguments])
+        return run_sessions(options.arguments)
     if options.command == "nox":
         return run([str(PYTHON), "-m", "nox", *options.arguments])
     return 0
@@ -114,10 +123,43 @@ def pip(*arguments: str) -> None:
         sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
 
 
+def run_sessions(arguments: list[str]) -> int:
+    """Run the default sessions, two at a time; a session's output is shown when it ends, the times at the end."""
+    status = run([str(PYTHON), "-m", "nox", "-s", "wheel", "--no-error-on-missing-interpreters"])
+    if status:
+        return status
+    names = [n for n in DEFAULT_SESSIONS if n != "unit"] + [f"unit({dist})" for dist in DISTRIBUTIONS]
+    names.sort(key=lambda name: -LENGTHS.get(name, 0))
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+        results = list(pool.map(lambda name: run_session(name, arguments), names))
+    print(f"\nall sessions: {time.perf_counter() - begin:.0f} s")
+    for name, (code, seconds) in zip(names, results, strict=True):
+        print(f"  {'FAILED' if code else 'passed'}  {seconds:5.0f} s  {name}")
+    return max(code for code, _ in results)
+
+
+def run_session(name: str, arguments: list[str]) -> tuple[int, float]:
+    """Run one nox session and print its output in one piece; returns its exit status and seconds."""
+    begin = time.perf_counter()
+    command = [str(PYTHON), "-m", "nox", "-s", name, *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    with PRINTING:
+        print(f"==== {name}\n{done.stdout}", flush=True)
+    return done.returncode, time.perf_counter() - begin
+
+
+def environment() -> dict[str, str]:
+    """The environment variables of a shell in which .venv is active."""
+    path = f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "VIRTUAL_ENV": str(VENV), "PATH": path}
+
+
 def run(command: list[str]) -> int:
     """Run a command in .venv's environment and return its exit status."""
-    environment = {**os.environ, "VIRTUAL_ENV": str(VENV), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
 
 
 if __name__ == "__main__":

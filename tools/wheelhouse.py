@@ -37,6 +37,8 @@ def build(names: tuple[str, ...] = DISTRIBUTIONS, python: str = sys.executable) 
         print(f"wheel: {name} ({tag})", flush=True)
         links = " ".join(filter(None, (str(folder), os.environ.get("PIP_FIND_LINKS"))))
         command = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
+        if python == sys.executable:  # .venv has what building needs
+            command.append("--no-build-isolation")
         command += [str(ROOT / "packages" / name)]
         subprocess.run(command, check=True, env={**os.environ, "PIP_FIND_LINKS": links})
         stamp.write_text(key)

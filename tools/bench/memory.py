@@ -1,7 +1,7 @@
 """Peak memory of the demo's training step: eager, compiled, and PyTorch's of both where its environment is given.
 
     python tools/bench/memory.py
-    LAMINA_BENCH_TORCH=path/to/python python tools/bench/memory.py --engines lamina,"lamina eager",torch.compile,"torch eager"
+    LAMINA_BENCH_TORCH=path/to/python python tools/bench/memory.py --engines "lamina,lamina eager,torch eager"
 
 Each engine is a process of its own. ``peak`` is the highest resident memory while steps run, over what the process
 held before its first step (imports, model); the peak of the first steps, with compilation, stands beside it.

@@ -14,16 +14,17 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "demo"))
 
-import numpy as np
-from gpt import GPTConfig
-from train_gpt import make_state
+from gpt import GPTConfig  # noqa: E402
+from train_gpt import make_state  # noqa: E402
 
-import lamina
-from lamina_inductor import CppBackend
-from lamina_inductor.inspect.timing import StepTime, time_steps
+import lamina  # noqa: E402
+from lamina_inductor import CppBackend  # noqa: E402
+from lamina_inductor.inspect.timing import StepTime, time_steps  # noqa: E402
 
 
 def main() -> int:
