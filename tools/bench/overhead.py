@@ -1,7 +1,7 @@
 """What a call costs beside its arithmetic: eager dispatch, guards, the launcher, autograd around a compiled graph.
 
 python tools/bench/overhead.py            every table
-python tools/bench/overhead.py calls      one of: imports, eager, composites, calls, many
+python tools/bench/overhead.py calls      one of: imports, eager, composites, calls, many, step
 
 Microseconds; each the least of several runs of a loop, alternated within one process (compare within one output only).
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import timeit
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,39 @@ def many() -> None:
         lamina.compiler.reset()
 
 
-TABLES = {"imports": imports, "eager": eager, "composites": composites, "calls": calls, "many": many}
+def step() -> None:
+    """The demo's whole training step with sizes so small that little but overhead is left."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "demo"))
+    from gpt import GPTConfig
+    from train_gpt import make_state
+
+    config = GPTConfig(vocabulary=16, heads=2, width=8, context=4, batch=1)
+    run = make_state(config, compiled=True)["run"]
+    x = lamina.zeros(1, 4, dtype=lamina.int64)
+    for _ in range(3):
+        run(x, x)
+    seen: list[Any] = []
+    artifact = last_artifact()
+    plain = type(artifact).__call__
+
+    def note(self: Any, *inputs: Any) -> Any:
+        seen[:] = inputs
+        return plain(self, *inputs)
+
+    type(artifact).__call__ = note
+    run(x, x)
+    type(artifact).__call__ = plain
+    event = [e for e in lamina.compiler.events() if e.function.endswith("step")][-1]
+    table(
+        f"GPT training step, width 8, 4 tokens: {len(seen)} inputs, {len(event.guards)} guards",
+        [
+            ("whole call", lambda: run(x, x)),
+            ("  of it: the launcher and the kernels", lambda: artifact.function(*seen)),
+        ],
+    )
+
+
+TABLES = {"imports": imports, "eager": eager, "composites": composites, "calls": calls, "many": many, "step": step}
 
 
 def main() -> None:

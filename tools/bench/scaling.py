@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lamina
-import lamina.entry  # noqa: F401
+import lamina.entry
 from lamina.wiring import lower_graph
 from lamina_aot import partition, trace_joint
 from lamina_dynamo import optimize
@@ -74,7 +74,9 @@ def stages(count: int) -> tuple[int, dict[str, tuple[float, int]]]:
 
     model.forward = optimize(compile_graph, LaminaFrontend())(model.forward)
     clocked("capture, per operator", lambda: model(x), lambda _: _calls(found["captured"]))
-    joint = clocked("trace, per node", lambda: trace_joint(found["captured"], found["inputs"]), lambda j: _calls(j.graph))
+    joint = clocked(
+        "trace, per node", lambda: trace_joint(found["captured"], found["inputs"]), lambda j: _calls(j.graph)
+    )
     clocked("partition, per node", lambda: partition(joint), lambda _: _calls(joint.graph))
     lowered = clocked("decompose and clean, per result", lambda: lower_graph(joint.graph), _calls)
     clocked("cache key, per node", lambda: graph_key(lowered), lambda _: _calls(lowered))
@@ -82,7 +84,9 @@ def stages(count: int) -> tuple[int, dict[str, tuple[float, int]]]:
         "lower and schedule, per node", lambda: build_program(lowered, name="f", supports=supports),
         lambda _: _calls(lowered),
     )  # fmt: skip
-    clocked("print C++, per node", lambda: print_program(prepare_program(program), libmvec=True), lambda _: _calls(lowered))
+    clocked(
+        "print C++, per node", lambda: print_program(prepare_program(program), libmvec=True), lambda _: _calls(lowered)
+    )
     return _calls(lowered), times
 
 
