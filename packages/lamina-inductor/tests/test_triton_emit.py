@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from tracing import compiled
-from triton_corpus import CASES, floats, graph_of
+from triton_corpus import CASES, floats, graph_of, standardise
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import MissingTriton, TritonBackend, compile_ptx
+from lamina_inductor.backends.triton.tiles import Tile
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_prims import decompose, ops
 
@@ -110,6 +111,34 @@ def test_large_buffers_have_64_bit_indices() -> None:
     (kernel,) = TritonBackend().emit(graph).kernels
     assert "tl.program_id(0).to(tl.int64)" in kernel.source
     assert ("n", "i64") in kernel.parameters
+
+
+def of_shape(fn: Any, *shape: int) -> Graph:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec(shape, float32)))
+    graph.output((fn(x).node,))
+    return decompose(graph, level="prims")
+
+
+TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
+    "short rows side by side": (lambda x: ops.softmax(x, -1), (1 << 20, 64), (Tile(32, 64, True, 4),)),
+    "a row in a tile": (lambda x: ops.softmax(x, -1), (16384, 4096), (Tile(1, 4096, True, 8),)),
+    "a row in steps": (lambda x: ops.softmax(x, -1), (512, 40000), (Tile(1, 2048, False, 8),)),
+    "one pass in steps": (lambda x: ops.sum(x, 1), (16384, 4096), (Tile(1, 2048, False, 8),)),
+    "columns in a tile": (standardise, (128, 4096), (Tile(32, 128, True, 8),)),
+    "columns in steps": (standardise, (4096, 4096), (Tile(32, 64, False, 4),)),
+    "few columns in two phases": (
+        lambda x: ops.sum(x, 0), (65536, 1024), (Tile(32, 64, False, 4), Tile(32, 128, True, 8)),
+    ),
+    "everything in two phases": (ops.sum, (1 << 26,), (Tile(1, 2048, False, 8), Tile(1, 2048, False, 8))),
+    "pointwise": (ops.exp, (4096, 4096), (Tile(1024, 0, False, 4),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TILES)
+def test_tiles(case: str) -> None:
+    fn, shape, tiles = TILES[case]
+    assert tuple(k.tile for k in TritonBackend().emit(of_shape(fn, *shape)).kernels) == tiles
 
 
 def test_symbolic_sizes_are_parameters() -> None:
