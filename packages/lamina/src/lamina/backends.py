@@ -2,6 +2,7 @@
 ``lamina.backends``.
 
 A backend compiles a functional graph of primitives. ``reference`` interprets it with NumPy: slow, exact, no compiler.
+``cudnn`` and its like are PyTorch's switches for other hardware: they may be set, and change nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from lamina_fx import Graph, Interpreter
 from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
 from lamina_tensor._C import bump
+from lamina_tensor.backends import cuda, cudnn, mkldnn, mps
 
-__all__ = ["Backend", "ReferenceBackend", "backend_of", "list_backends"]
+__all__ = ["Backend", "ReferenceBackend", "backend_of", "cuda", "cudnn", "list_backends", "mkldnn", "mps"]
+
+__path__: list[str] = []  # PyTorch's paths below this one (``lamina.backends.cudnn``) can be imported
 
 
 class Backend(Protocol):
@@ -64,11 +68,14 @@ class ReferenceArtifact:
 
 
 def _tensor(array: Any) -> Tensor:
-    """A tensor over a copy, with the strides that the array has: expanded dimensions stay so."""
+    """A tensor over a copy, with the strides that the array has: expanded dimensions and gaps stay."""
     array = np.asarray(array)
-    expanded = tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)
-    dense = np.array(array[expanded], order="K")
-    return from_numpy(dense).expand(array.shape) if dense.shape != array.shape else from_numpy(dense)
+    if array.flags.forc or not array.size or min(array.strides) < 0:
+        return from_numpy(np.array(array, order="K"))
+    extent = 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize
+    placed = np.lib.stride_tricks.as_strided(np.zeros(extent, array.dtype), array.shape, array.strides)
+    placed[...] = array
+    return from_numpy(placed)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .engine import backward, grad
 from .function import Function, once_differentiable
 from .grad_mode import (
@@ -14,9 +16,15 @@ from .grad_mode import (
 )
 from .node import Node
 
+def Variable(data: Any, requires_grad: bool = False) -> Any:
+    """The tensor itself (made to require a gradient if asked): variables and tensors have long been one."""
+    return data.requires_grad_() if requires_grad else data
+
+
 __all__ = [
     "Function",
     "Node",
+    "Variable",
     "backward",
     "enable_grad",
     "grad",

@@ -28,7 +28,23 @@ def record(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any] | None, o
     node = make_node(plan, args)
     if plan.saves_out:
         node.save_out((out,) if isinstance(out, TensorBase) else out)
+    for item in (out,) if isinstance(out, TensorBase) else out:
+        if isinstance(item, TensorBase) and item._base is not None:
+            _forget_inner_base(item, args)
     set_history(node, out)
+
+
+def _forget_inner_base(out: Any, args: tuple[Any, ...]) -> None:
+    """A composite with a rule of its own may end in a view of what it made: for autograd that is no view."""
+    storage = out.storage
+    for value in args:
+        for item in value if type(value) in (tuple, list) else (value,):
+            if isinstance(item, TensorBase) and item.storage is storage:
+                return
+    out._base = None
+    out._chain = None
+    out._is_view_flag = False
+    out._no_grad_view = False
 
 
 def make_node(plan: Plan, args: tuple[Any, ...]) -> OperatorNode:
