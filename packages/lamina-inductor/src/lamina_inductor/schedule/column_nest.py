@@ -6,11 +6,12 @@ Values that hold for a column (results of reductions and what follows from them)
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from lamina_fx.symbolic import Min, Symbol
 
-from ..ir.kernel import BindIndex, Load, Local, Loop, Stmt, Store
+from ..ir.kernel import BindIndex, Let, Load, Local, Loop, Stmt, Store
 from .blocks import as_index, closure, combine, dtype_of, grain, identity_of, in_order
 from .emitter import Reduce
 from .flat import Flat, Info, analyse
@@ -19,7 +20,9 @@ from .rows import flat_rows
 
 __all__ = ["column_nest"]
 
-TILE = 256
+TILE, NARROW_TILE = 256, 64
+TILE_ELEMENTS = 1 << 18
+"""A tile that is read more than once should stay in half of a 2 MB cache."""
 
 
 def column_nest(flat: Flat, fast: Symbol) -> tuple[Loop, ...]:
@@ -27,7 +30,7 @@ def column_nest(flat: Flat, fast: Symbol) -> tuple[Loop, ...]:
     others = [a for a in flat.rows if a is not fast]
     spare = len(flat.axes) + 1
     width = flat.sizes[fast]
-    tile = min(TILE, width) if type(width) is int else TILE
+    tile = _tile(width, flat)
     tiles = (width + tile - 1) // tile
     tile_axis, place = axis_symbol(spare, tiles), axis_symbol(spare + 1, tile)
     from .flat import substitute
@@ -47,6 +50,16 @@ def column_nest(flat: Flat, fast: Symbol) -> tuple[Loop, ...]:
     return (Loop(outer, as_index(extent), "parallel", tuple(body), grain=grain(work)),)
 
 
+def _tile(width: Any, flat: Flat) -> int:
+    """Columns of a tile: fewer when there are many rows."""
+    inner = flat.extent([a for a in flat.axes if a in flat.inner])
+    widest = min(TILE, width) if type(width) is int else TILE
+    if type(inner) is not int or all(i.level == 0 or type(i.stmt) is Reduce for i in flat.info.values()):
+        return widest
+    fit = TILE_ELEMENTS // max(1, inner) // NARROW_TILE * NARROW_TILE
+    return max(min(NARROW_TILE, widest), min(fit, widest))
+
+
 class _Columns:
     """Writes the body of one tile."""
 
@@ -55,7 +68,7 @@ class _Columns:
         self.place = place
         self.tile = tile
         self.arrays: dict[Any, str] = {}
-        self.computed: dict[Any, int] = {}
+        self.inverses = 0
 
     def body(self) -> list[Stmt]:
         flat = self.flat
@@ -146,14 +159,19 @@ class _Columns:
     def _sweep(self, roots: list[Info]) -> list[Stmt]:
         flat = self.flat
         keys = self._inside(roots)
+        inverse = self._divisors(keys)
         start: list[Stmt] = []
-        body: list[tuple[frozenset[Symbol], Stmt]] = [(frozenset((self.place,)), s) for s in self._fetch(keys)]
+        fetch = [s for s in self._fetch(keys) if s.name not in inverse]
+        fetch += [Load(f"{k}_inv", dtype_of(flat.info[k].stmt), a, self.place) for k, a in inverse.items()]
+        body: list[tuple[frozenset[Symbol], Stmt]] = [(frozenset((self.place,)), s) for s in fetch]
         fetched: set[Any] = set(self.arrays)  # what comes from arrays varies over the tile, and what follows from it
         for info in in_order(flat, keys):
             stmt = info.stmt
             if type(stmt) is not Reduce:
                 if not fetched.isdisjoint(info.needs):
                     fetched.add(info.key)
+                if type(stmt) is Let and stmt.op == "div" and stmt.args[1] in inverse:
+                    stmt = replace(stmt, op="mul", args=(stmt.args[0], f"{stmt.args[1]}_inv"))
                 body.append((info.axes | {self.place} if info.key in fetched else info.axes, stmt))
                 continue
             array, old, new = self.arrays[info.key], f"{stmt.name}_o", f"{stmt.name}_n"
@@ -164,7 +182,32 @@ class _Columns:
             body.append((everywhere, Store(array, self.place, new)))
         axes = [a for a in flat.axes if a in flat.inner]
         loops = self._loops(axes, body)
-        return [*([self._tile_loop(start)] if start else []), *loops]
+        return [*self._reciprocals(inverse), *([self._tile_loop(start)] if start else []), *loops]
+
+    def _divisors(self, keys: set[Any]) -> dict[Any, str]:
+        """Column values that a sweep only divides by, and arrays for their reciprocals: one division a column."""
+        used: dict[Any, bool] = {}
+        for key in keys:
+            stmt = self.flat.info[key].stmt
+            divides = type(stmt) is Let and stmt.op == "div" and stmt.dtype.name in ("float32", "float64")
+            divisor = stmt.args[1] if divides and stmt.args[0] != stmt.args[1] else None  # type: ignore[union-attr]
+            for need in self.flat.info[key].needs:
+                used[need] = used.get(need, True) and need == divisor
+        found = [k for k, only in used.items() if only and k in self.arrays and k not in keys]
+        self.inverses += len(found)
+        return {k: f"inv{self.inverses - n}" for n, k in enumerate(found)}
+
+    def _reciprocals(self, inverse: dict[Any, str]) -> list[Stmt]:
+        result: list[Stmt] = []
+        for key, array in inverse.items():
+            dtype = dtype_of(self.flat.info[key].stmt)
+            body = [
+                Load(f"{key}_d", dtype, self.arrays[key], self.place),
+                Let(f"{key}_r", dtype, "reciprocal", (f"{key}_d",)),
+                Store(array, self.place, f"{key}_r"),
+            ]
+            result += [Local(array, dtype, self.tile), self._tile_loop(body)]
+        return result
 
     def _loops(self, axes: list[Symbol], body: list[tuple[frozenset[Symbol], Stmt]]) -> list[Stmt]:
         if not axes:

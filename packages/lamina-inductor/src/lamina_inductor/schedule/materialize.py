@@ -14,6 +14,9 @@ __all__ = ["materialize"]
 CHEAP_COST, CHEAP_LOADS = 4, 1
 """A value this cheap to compute from memory is never stored for the sake of another kernel."""
 
+FEW, FEW_LOADS = 64, 3
+"""So many times fewer elements, and so many such operands, cost next to nothing to load."""
+
 SINGLE_COST = 48
 """A value with one reading kernel that could not share its loops is computed there when it costs no more than this."""
 
@@ -73,6 +76,8 @@ def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Val
         return False
     if value.kind == "point" and value.chain_cost <= CHEAP_COST and value.chain_loads <= CHEAP_LOADS:
         return True
+    if value.kind == "point" and _is_near_memory(value):
+        return True
     if len(readers) > 1 or value in live or value.chain_cost > SINGLE_COST:
         return False
     (reader,) = readers.values()
@@ -80,6 +85,38 @@ def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Val
     if type(mine) is not int or type(theirs) is not int:
         return False
     return theirs <= 2 * mine or (value.chain_cost <= MODEST_COST and theirs <= 8 * mine)
+
+
+def _is_near_memory(value: Value) -> bool:
+    """Is an element a cheap function of one element in memory and of row values, which are few and stored?
+
+    ``x - amax(x, 1) - log(sum)`` of a softmax that another kernel reads: storing ``x``'s row values beats storing as
+    much as ``x``.
+    """
+    size = numel(value.shape)
+    if type(size) is not int:
+        return False
+    cost, loads, small = 0, set(), set()
+    work = [value]
+    while work:
+        item = work.pop()
+        cost += item.cost
+        for operand in item.inputs:
+            base = base_of(operand)
+            count = numel(base.shape)
+            if base.lazy or type(count) is not int:
+                return False
+            if count * FEW <= size:
+                small.add(base)
+            elif base.kind == "point":
+                work.append(base)
+            elif base.kind == "buffer" and operand is base:
+                loads.add(base)
+            else:
+                return False
+        if cost > CHEAP_COST or len(loads) > CHEAP_LOADS or len(small) > FEW_LOADS:
+            return False
+    return True
 
 
 def _sweep(fusion: Fusion, live: set[Value]) -> None:

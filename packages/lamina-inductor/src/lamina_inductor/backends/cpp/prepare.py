@@ -7,6 +7,7 @@ from typing import Any
 
 from ...ir.kernel import Kernel
 from ...ir.program import KernelCall, Launch, Program
+from .index_matches import narrow_index_matches
 from .peepholes import rewrite_small
 from .random_blocks import block_random
 from .split_sums import split_sums
@@ -17,7 +18,7 @@ __all__ = ["prepare_kernel", "prepare_program"]
 
 def prepare_kernel(kernel: Kernel) -> Kernel:
     """The kernel as it is printed."""
-    return split_sums(rewrite_small(block_random(find_transposes(kernel))))
+    return split_sums(rewrite_small(narrow_index_matches(block_random(find_transposes(kernel)))))
 
 
 def prepare_program(program: Program) -> Program:
