@@ -150,12 +150,13 @@ bool tensor_fits(PyObject *value, const TensorFacts &facts)
         || ((t->flags ^ facts.flag_values) & facts.flag_mask)
         || (facts.device != LAMINA_CPU && t->device_index != facts.device_index))
         return false;
+    bool is_empty = false, follows = true; /* no element is reached by the strides of an empty tensor */
     for (int i = 0; i < t->ndim; i++) {
         if (facts.sizes[i] >= 0 && t->sizes[i] != facts.sizes[i]) return false;
-        if (facts.check_strides && facts.strides[i] >= 0 && facts.sizes[i] != 1 && t->strides[i] != facts.strides[i])
-            return false;
+        is_empty |= t->sizes[i] == 0;
+        follows &= !facts.check_strides || facts.strides[i] < 0 || t->sizes[i] == 1 || t->strides[i] == facts.strides[i];
     }
-    return true;
+    return is_empty || follows;
 }
 
 /* The type was checked; `dtype` is the NumPy dtype object that stands for facts.dtype. */
@@ -164,12 +165,14 @@ bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, in
     if (ndarray_type == nullptr || !PyObject_TypeCheck(value, ndarray_type)) return false;
     auto *a = reinterpret_cast<NumpyArray *>(value);
     if (a->ndim != (int)facts.sizes.size()) return false;
+    bool is_empty = false, follows = true;
     for (int i = 0; i < a->ndim; i++) {
         if (facts.sizes[i] >= 0 && a->dimensions[i] != facts.sizes[i]) return false;
-        if (facts.check_strides && facts.strides[i] >= 0 && facts.sizes[i] != 1
-            && a->strides[i] != facts.strides[i] * itemsize)
-            return false;
+        is_empty |= a->dimensions[i] == 0;
+        follows &= !facts.check_strides || facts.strides[i] < 0 || a->dimensions[i] == 1
+            || a->strides[i] == facts.strides[i] * itemsize;
     }
+    if (!is_empty && !follows) return false;
     if (a->descr == dtype) return true;
     int equal = PyObject_RichCompareBool(a->descr, dtype, Py_EQ);
     PyErr_Clear();
