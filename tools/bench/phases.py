@@ -24,7 +24,7 @@ PHASES = (
     ("  graph compiler", "lamina.wiring", "GraphCompiler.__call__"),
     ("    trace joint graph", "lamina_aot.compile", "trace_joint"),
     ("    partition", "lamina_aot.compile", "partition"),
-    ("    decompose and clean up", "lamina.lowering", "lower_graph"),
+    ("    decompose and clean up", "lamina.wiring", "lower_graph"),
     ("    backend", "lamina_inductor.backend", "CppBackend.compile"),
     ("      cache key", "lamina_inductor.backend", "graph_key"),
     ("      lower and schedule", "lamina_inductor.schedule.program", "build_program"),
