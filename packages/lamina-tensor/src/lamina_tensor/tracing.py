@@ -167,6 +167,9 @@ class Tracer:
                 node = self.value(scatter(root, steps, value))
             finally:
                 set_grad_enabled(before)
+        spec = storage.spec
+        if node.spec.strides != spec.strides and _is_dense(spec):  # type: ignore[union-attr]
+            node = self._laid_out(node, spec)  # what is computed from it later lies in memory as in eager
         storage.node = node
         storage.generation += 1
 

@@ -176,7 +176,8 @@ class _Assembly:
         built = self.built.pop(group.number, None) or self._build(group, writes)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
-        if group.number in self.epilogues and self._is_epilogue(group, built):
+        follows = bool(steps.final) and hasattr(steps.final[-1], "epilogue")  # and not a copy of the product
+        if group.number in self.epilogues and follows and self._is_epilogue(group, built):
             product = self.epilogues[group.number]
             buffer = self.place[product.value].buffer
             private = len(product.consumers) == 1 and buffer not in {
