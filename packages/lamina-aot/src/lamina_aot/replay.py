@@ -12,6 +12,7 @@ from typing import Any
 import lamina_tensor
 from lamina_fx import Graph, Interpreter, Node
 from lamina_prims import operators
+from lamina_tensor.amp import state_set
 
 __all__ = ["Replay", "resolve", "touches_gradients"]
 
@@ -100,5 +101,7 @@ class Replay(Interpreter):
                     stack.enter_context(lamina_tensor.no_grad())
                 elif region == "enable_grad":
                     stack.enter_context(lamina_tensor.enable_grad())
+                elif region.startswith("autocast:") and not backward:  # gradients run in the dtypes they have
+                    stack.enter_context(state_set(region.partition(":")[2]))
             self.traced.regions = (*(r for r in node.regions if r.startswith("checkpoint")), *backward)
             return super().run_node(node)

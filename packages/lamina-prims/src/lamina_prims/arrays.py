@@ -68,6 +68,22 @@ def plain_float(value: Any) -> Any:
     return value
 
 
+def cupy_module() -> Any:
+    """CuPy, which makes and holds arrays on a GPU.
+
+    Raises:
+        RuntimeError: it is not installed.
+    """
+    try:
+        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
+    except ImportError:
+        raise RuntimeError(
+            "a tensor was asked for on the device 'cuda', but there is no GPU support here (CuPy is not installed); "
+            "use device 'cpu', or guard with cuda.is_available()"
+        ) from None
+    return cupy
+
+
 def array_namespace(*values: Any) -> Any:
     """The module to compute with: CuPy when a value is a CuPy array, otherwise NumPy.
 

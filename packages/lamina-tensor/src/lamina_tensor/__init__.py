@@ -121,14 +121,39 @@ array_kernels.install()
 _ = (_C, joining)
 
 
-_MODULES = frozenset(("fft", "linalg", "nn", "optim", "random", "serialization", "special", "testing", "utils"))
+_MODULES = frozenset(
+    (
+        "amp", "backends", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim", "random", "serialization",
+        "special", "testing", "utils",
+    )
+)  # fmt: skip
+_LATE = {
+    **dict.fromkeys(("load", "save"), "serialization"),
+    **dict.fromkeys(("autocast", "get_autocast_dtype", "is_autocast_enabled", "is_autocast_cpu_enabled"), "amp"),
+    "get_autocast_cpu_dtype": "amp",
+    **dict.fromkeys(
+        ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "ShortTensor",
+         "CharTensor", "ByteTensor", "BoolTensor"),
+        "legacy",
+    ),
+    **dict.fromkeys(
+        ("are_deterministic_algorithms_enabled", "get_default_device", "get_num_interop_threads",
+         "is_deterministic_algorithms_warn_only_enabled", "set_default_device", "set_default_tensor_type",
+         "set_num_interop_threads", "use_deterministic_algorithms"),
+        "switches",
+    ),
+    **dict.fromkeys(("vmap",), "func"),
+}  # fmt: skip
+"""Names of the root that are imported when they are asked for, and the modules they are in."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name in ("load", "save"):
-        return getattr(import_module(".serialization", __name__), name)
+    if name in _LATE:
+        value = getattr(import_module(f".{_LATE[name]}", __name__), name)
+        globals()[name] = value
+        return value
     found = function(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -137,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *namespace_names()})
+    return sorted({*globals(), *namespace_names(), *_MODULES, *_LATE})

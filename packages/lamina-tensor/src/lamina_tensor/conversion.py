@@ -131,7 +131,9 @@ class Conversion:
         """Name of the type (``"lamina.FloatTensor"``), or the tensor converted to a dtype."""
         if dtype is None:
             return f"lamina.{legacy_type_name(self.dtype)}"
-        return self.to(dtype_from_legacy(dtype) if isinstance(dtype, str) else dtype)
+        if isinstance(dtype, str):
+            return self.to(dtype_from_legacy(dtype))
+        return self.to(getattr(dtype, "dtype", dtype))  # a dtype, or a class such as LongTensor
 
     def type_as(self: Any, other: Any) -> Any:
         """Converted to the dtype of ``other``."""

@@ -316,5 +316,5 @@ def exponential_(tensor: Tensor, lambd: float = 1.0, *, generator: Generator | N
     return tensor.copy_(made / lambd)
 
 
-for _method in (uniform_, normal_, bernoulli_, random_, exponential_):
+for _method in (uniform_, normal_, bernoulli_, random_, exponential_, multinomial, bernoulli):
     setattr(Tensor, _method.__name__, _method)

@@ -22,7 +22,7 @@ _LAZY = {
     "get_num_threads": "threads",
     "set_num_threads": "threads",
 }
-_MODULES = frozenset(("compiler", *(name.removeprefix("lamina.") for name in aliases.ALIASES)))
+_MODULES = frozenset(("backends", "compiler", *(n.removeprefix("lamina.") for n in aliases.ALIASES if n.count(".") == 1)))
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import Operator
 from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
-from lamina_tensor import _C, Tensor, autograd, creation, fake_creation, fake_tensor, operator_of
+from lamina_tensor import _C, Tensor, amp, autograd, creation, fake_creation, fake_tensor, operator_of
 from lamina_tensor.creator import creating_tensors
 from lamina_tensor.namespace import Namespace
 from lamina_tensor.utils import checkpoint
@@ -137,6 +137,7 @@ class LaminaFrontend:
             Ambient("grad_mode", _C.is_grad_enabled),
             Ambient("inference_mode", _C.is_inference),
             Ambient("default_dtype", get_default_dtype),
+            Ambient("autocast", amp.autocast_state),
         )
         self._mode_functions: dict[Any, str] = {
             _C.is_grad_enabled: "get:grad_mode",
@@ -145,11 +146,14 @@ class LaminaFrontend:
             _C.set_inference: "set:inference_mode",
             get_default_dtype: "get:default_dtype",
             set_default_dtype: "set:default_dtype",
+            amp.autocast_state: "get:autocast",
+            amp.set_autocast_state: "set:autocast",
         }
         self._modes: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
             "grad_mode": (_C.is_grad_enabled, _C.set_grad_enabled),
             "inference_mode": (_C.is_inference, _C.set_inference),
             "default_dtype": (get_default_dtype, set_default_dtype),
+            "autocast": (amp.autocast_state, amp.set_autocast_state),
         }
         self._home = os.path.join(os.path.dirname(os.path.abspath(lamina_tensor.__file__)), "")
         self._entry_grad_mode = True
@@ -422,22 +426,27 @@ class LaminaFrontend:
         return self._modes[name][1](value)
 
     def regions(self) -> tuple[str, ...]:
-        """``no_grad`` or ``enable_grad`` where the mode is not that of the frame's entry."""
+        """``no_grad`` or ``enable_grad`` where the mode is not that of the frame's entry; ``autocast:bfloat16``."""
+        state = amp.autocast_state()
+        found = () if state is None else (f"autocast:{state}",)
         now = _C.is_grad_enabled()
         if now:
-            return () if self._entry_grad_mode else ("enable_grad",)
-        return ("no_grad",)
+            return found if self._entry_grad_mode else ("enable_grad", *found)
+        return ("no_grad", *found)
 
     @contextmanager
     def entering(self, regions: tuple[str, ...]) -> Iterator[None]:
-        """While the block runs, the grad mode is that of these regions."""
+        """While the block runs, the grad mode and autocast are those of these regions."""
         wanted = [r for r in regions if r in ("no_grad", "enable_grad")]
-        if not wanted:
+        state = next((r.partition(":")[2] for r in regions if r.startswith("autocast:")), None)
+        if not wanted and state is None:
             yield
             return
-        before = _C.set_grad_enabled(wanted[-1] == "enable_grad")
+        mode = wanted[-1] == "enable_grad" if wanted else _C.is_grad_enabled()
+        before = _C.set_grad_enabled(mode)
         try:
-            yield
+            with amp.state_set(state):
+                yield
         finally:
             _C.set_grad_enabled(before)
 

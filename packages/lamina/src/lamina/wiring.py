@@ -13,6 +13,7 @@ from typing import Any
 
 from lamina_aot import compile_captured
 from lamina_fx import Graph
+from lamina_tensor.amp import state_set
 
 from .backends import Backend
 from .lowering import lower_graph
@@ -44,7 +45,7 @@ class GraphCompiler:
         def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
             return self.compile_functional(graph, part, record)
 
-        with record.timed("total"):
+        with record.timed("total"), state_set(None):  # the graph's regions say where autocast is on
             return compile_captured(
                 captured,
                 inputs,

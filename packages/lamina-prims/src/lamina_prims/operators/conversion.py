@@ -8,7 +8,7 @@ import numpy as np
 
 from lamina_fx import CPU, Device, DType, TensorSpec, dtype_of
 
-from ..arrays import array_namespace, element_type, numpy_dtype, spec_of
+from ..arrays import array_namespace, cupy_module, element_type, numpy_dtype, spec_of
 from ..registry import both, composite, primitive
 from ..samples import call, calls, tensor
 from ..strides import elementwise_strides
@@ -76,9 +76,7 @@ def _device(device: Any) -> Device:
 
 def _put(input: Any, device: Any) -> Any:
     if _device(device).type == "cuda":
-        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
-
-        return cupy.asarray(input)
+        return cupy_module().asarray(input)
     return input if isinstance(input, np.ndarray) else array_namespace(input).asnumpy(input)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lamina_fx import CPU, Device, DType, TensorSpec, float64, int64
 
-from ..arrays import array_dtype, element_type, numpy_dtype
+from ..arrays import array_dtype, cupy_module, element_type, numpy_dtype
 from ..dims import as_shape
 from ..promotion import get_default_dtype, scalar_dtype
 from ..registry import both, composite, ops, primitive
@@ -29,9 +29,7 @@ def _device(device: Any) -> Device:
 
 def _namespace(device: Any) -> Any:
     if _device(device).type == "cuda":
-        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
-
-        return cupy
+        return cupy_module()
     return np
 
 

@@ -16,6 +16,7 @@ from .grad_mode import (
 )
 from .node import Node
 
+
 def Variable(data: Any, requires_grad: bool = False) -> Any:
     """The tensor itself (made to require a gradient if asked): variables and tensors have long been one."""
     return data.requires_grad_() if requires_grad else data

@@ -29,12 +29,12 @@ class _Pass(Function):
     """Identity on some tensors; their gradients go through ``see``."""
 
     @staticmethod
-    def forward(ctx: Any, see: Callable[..., Any], *tensors: Tensor) -> Any:  # noqa: D102
+    def forward(ctx: Any, see: Callable[..., Any], *tensors: Tensor) -> Any:
         ctx.see = see
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:  # noqa: D102
+    def backward(ctx: Any, *grads: Any) -> Any:
         return (None, *ctx.see(grads))
 
 

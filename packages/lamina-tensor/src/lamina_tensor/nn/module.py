@@ -227,13 +227,13 @@ class Module:
             yield module
 
     def _named(self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
+        seen: set[Any] = set()  # of the tensors: they hash and compare by identity here
         found = self.named_modules(prefix=prefix) if recurse else [(prefix, self)]
         for path, module in found:
             for name, value in getattr(module, kind).items():
-                if value is None or (remove_duplicate and id(value) in seen):
+                if value is None or (remove_duplicate and value in seen):
                     continue
-                seen.add(id(value))
+                seen.add(value)
                 yield (f"{path}.{name}" if path else name), value
 
     def named_parameters(

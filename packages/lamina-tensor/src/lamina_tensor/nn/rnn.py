@@ -10,7 +10,9 @@ from ..tensor import Tensor
 from . import functional as F
 from . import init
 from .module import Module
+from .packed_rnn import run_packed
 from .parameter import Parameter
+from .utils.rnn import PackedSequence
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 
@@ -176,9 +178,12 @@ class _Recurrent(Module):
                 x = F.dropout(x, self.dropout, self.training)
         return x, finals
 
-    def _zeros(self, x: Tensor) -> Tensor:
-        shape = (self.num_layers * self.directions, x.shape[1], self.hidden_size)
+    def _zeros(self, x: Tensor, batch: int | None = None) -> Tensor:
+        shape = (self.num_layers * self.directions, x.shape[1] if batch is None else batch, self.hidden_size)
         return root.zeros(shape, dtype=x.dtype, device=x.device)
+
+    def _packed_zeros(self, packed: PackedSequence) -> Tensor:
+        return self._zeros(packed.data, int(packed.batch_sizes[0]))
 
     def extra_repr(self) -> str:
         """Sizes."""
@@ -196,8 +201,15 @@ class _OneState(_Recurrent):
             outs.append(state)
         return outs, state
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(T, N, in) (or batch first, or without a batch), (layers, N, hidden) -> outputs, last states."""
+    def _packed_step(self, layer: int, direction: int) -> Any:
+        weights = self._weights(layer, direction)
+        return lambda x, state: (self._step(x, state[0], weights),)
+
+    def forward(self, input: Any, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """(T, N, in) (or batch first, without a batch, packed), (layers, N, hidden) -> outputs, last states."""
+        if isinstance(input, PackedSequence):
+            packed, (last,) = run_packed(self, input, (self._packed_zeros(input) if hx is None else hx,))
+            return packed, last
         batched = input.ndim == 3
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
@@ -244,8 +256,16 @@ class LSTM(_Recurrent):
             outs.append(h)
         return outs, (h, c)
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """(T, N, in) (or batch first, or without a batch), (h, c) -> outputs, (h, c)."""
+    def _packed_step(self, layer: int, direction: int) -> Any:
+        weights = self._weights(layer, direction)
+        return lambda x, state: lstm_step(x, *state, *weights)
+
+    def forward(self, input: Any, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
+        """(T, N, in) (or batch first, without a batch, packed), (h, c) -> outputs, (h, c)."""
+        if isinstance(input, PackedSequence):
+            zeros = self._packed_zeros(input)
+            packed, states = run_packed(self, input, (zeros, zeros) if hx is None else hx)
+            return packed, (states[0], states[1])
         batched = input.ndim == 3
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:

@@ -1,0 +1,143 @@
+"""Functions of functions: gradients by reverse mode, and modules called with other parameters.
+
+>>> from lamina_tensor import tensor
+>>> grad(lambda x: (x * x).sum())(tensor([1.0, 2.0]))
+tensor([2., 4.])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .autograd.engine import grad as gradients
+from .autograd.grad_mode import enable_grad
+from .namespace import root
+from .tensor import Tensor
+
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacrev", "vjp", "vmap"]
+
+Argnums = int | tuple[int, ...]
+
+
+def _leaves(args: tuple[Any, ...], argnums: Argnums) -> tuple[list[Any], list[Tensor]]:
+    """The arguments, with those to differentiate by as new leaves (with their history inside an outer gradient)."""
+    wanted = (argnums,) if isinstance(argnums, int) else argnums
+    inputs = list(args)
+    for k in wanted:
+        inputs[k] = _leaf(args[k])
+    return inputs, [inputs[k] for k in wanted]
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
+    raise TypeError(f"can only differentiate with respect to tensors, got {type(value).__name__}")
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives (gradient of ``func``'s scalar result, the result), or with aux (g, (result, aux)).
+
+    Raises (when called):
+        RuntimeError: the result is no scalar tensor.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            inputs, leaves = _leaves(args, argnums)
+            result = func(*inputs, **kwargs)
+            value, aux = result if has_aux else (result, None)
+            if not isinstance(value, Tensor) or value.dim():
+                raise RuntimeError("grad: the function must return a scalar tensor (use jacrev for more)")
+            nested = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+            found = gradients(value, leaves, create_graph=nested, allow_unused=True)
+        found = tuple(root.zeros_like(x) if g is None else g for g, x in zip(found, leaves, strict=True))
+        value = value if nested else value.detach()
+        return (found[0] if isinstance(argnums, int) else found), ((value, aux) if has_aux else value)
+
+    return run
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of ``func``'s scalar result by its argument (or arguments) ``argnums``."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return run
+
+
+def vjp(func: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
+    """``func``'s result, and the function from its cotangents to those of the primals (a tuple)."""
+    with enable_grad():
+        inputs, leaves = _leaves(primals, tuple(range(len(primals))))
+        result = func(*inputs)
+
+    def pull(*cotangents: Any) -> tuple[Any, ...]:
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        outs, cts = (result, given) if isinstance(result, tuple) else ((result,), (given,))
+        found = gradients(outs, leaves, cts, retain_graph=True, allow_unused=True)
+        return tuple(root.zeros_like(x) if g is None else g for g, x in zip(found, leaves, strict=True))
+
+    return (tuple(r.detach() for r in result) if isinstance(result, tuple) else result.detach()), pull
+
+
+def jacrev(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that gives the Jacobian of ``func``, of shape result shape + argument shape, row by row."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad():
+            inputs, leaves = _leaves(args, argnums)
+            result = func(*inputs, **kwargs)
+            nested = any(isinstance(a, Tensor) and a.requires_grad for a in args)
+            flat = result.reshape(-1)
+            rows = [
+                gradients(flat[k], leaves, retain_graph=True, create_graph=nested, allow_unused=True)
+                for k in range(flat.shape[0])
+            ]
+        columns = []
+        for at, leaf in enumerate(leaves):
+            parts = [root.zeros_like(leaf) if row[at] is None else row[at] for row in rows]
+            columns.append(root.stack(parts, 0).reshape((*result.shape, *leaf.shape)))
+        return columns[0] if isinstance(argnums, int) else tuple(columns)
+
+    return run
+
+
+def hessian(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+    """A function that gives the matrix of second derivatives of ``func``'s scalar result."""
+    return jacrev(grad(func, argnums), argnums)
+
+
+def functional_call(
+    module: Any, parameters_and_buffers: Mapping[str, Tensor], args: Any = None, kwargs: Any = None
+) -> Any:
+    """Call a module with these tensors in place of its own of the same dotted names.
+
+    Raises:
+        AttributeError: the module has no such parameter or buffer.
+    """
+    saved = []
+    try:
+        for path, value in parameters_and_buffers.items():
+            owner, _, name = path.rpartition(".")
+            holder = module.get_submodule(owner)
+            table = next((t for t in (holder._parameters, holder._buffers) if name in t), None)
+            if table is None:
+                raise AttributeError(f"functional_call: {type(module).__name__} has no parameter or buffer {path!r}")
+            saved.append((table, name, table[name]))
+            table[name] = value
+        return module(*(args if isinstance(args, tuple) else () if args is None else (args,)), **(kwargs or {}))
+    finally:
+        for table, name, value in reversed(saved):
+            table[name] = value
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, **options: Any) -> Callable[..., Any]:
+    """Not there. NotImplementedError: always."""
+    raise NotImplementedError(
+        "vmap: operators have no batching rules yet. Write the batch dimension out (broadcasting, einsum, bmm), or "
+        "loop over it and stack: inside lamina.compile such a loop is unrolled and fused."
+    )

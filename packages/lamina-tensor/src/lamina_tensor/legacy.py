@@ -1,0 +1,60 @@
+"""Names of tensor types: ``FloatTensor(2, 3)``, ``isinstance(x, LongTensor)``, ``x.type(ByteTensor)``.
+
+>>> LongTensor([1, 2]).dtype
+lamina.int64
+>>> isinstance(FloatTensor(2), FloatTensor)
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import DType, dtype_of
+from lamina_prims import operator
+
+from ._C import TensorBase
+from .creation import tensor
+from .dispatch import slow_resolved
+
+__all__ = [
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor",
+]  # fmt: skip
+
+
+class _TensorType(type):
+    """Instances are the tensors of one element type; calling it makes one."""
+
+    dtype: DType
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, TensorBase) and value.dtype is cls.dtype
+
+    def __call__(cls, *data: Any) -> Any:
+        """Uninitialised of the given sizes, or a copy of data."""
+        if len(data) == 1 and isinstance(data[0], TensorBase):
+            if data[0].dtype is not cls.dtype:
+                raise TypeError(f"{cls.__name__}(tensor) wants a tensor of {cls.dtype}, got one of {data[0].dtype}")
+            return data[0].detach()
+        sizes = data[0] if len(data) == 1 and type(data[0]) is not tuple and isinstance(data[0], tuple) else data
+        if all(isinstance(n, int) for n in sizes):
+            shape = tuple(sizes) if sizes else (0,)
+            return slow_resolved(operator("empty"), (shape,), {"dtype": cls.dtype})
+        return tensor(data[0], dtype=cls.dtype)
+
+
+def _make(name: str, dtype: str) -> Any:
+    return _TensorType(name, (), {"dtype": dtype_of(dtype), "__doc__": f"Tensors of {dtype}."})
+
+
+FloatTensor = _make("FloatTensor", "float32")
+DoubleTensor = _make("DoubleTensor", "float64")
+HalfTensor = _make("HalfTensor", "float16")
+BFloat16Tensor = _make("BFloat16Tensor", "bfloat16")
+LongTensor = _make("LongTensor", "int64")
+IntTensor = _make("IntTensor", "int32")
+ShortTensor = _make("ShortTensor", "int16")
+CharTensor = _make("CharTensor", "int8")
+ByteTensor = _make("ByteTensor", "uint8")
+BoolTensor = _make("BoolTensor", "bool")

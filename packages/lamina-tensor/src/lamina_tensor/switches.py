@@ -1,0 +1,59 @@
+"""Settings of the root namespace that programs set in their first lines: determinism, the default device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import Device
+from lamina_prims.promotion import set_default_dtype
+
+from .dtype_names import dtype_from_legacy
+
+__all__ = [
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_num_interop_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "set_default_device", "set_default_tensor_type",
+    "set_num_interop_threads", "use_deterministic_algorithms",
+]  # fmt: skip
+
+_STATE: dict[str, Any] = {"deterministic": False, "warn_only": False, "interop": 1}
+
+
+def get_num_interop_threads() -> int:
+    """What ``set_num_interop_threads`` was given: operators run one after the other."""
+    return _STATE["interop"]
+
+
+def set_num_interop_threads(count: int) -> None:
+    """Accepted; operators run one after the other."""
+    _STATE["interop"] = int(count)
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: eager and compiled programs give the same bits on the same machine in any case."""
+    _STATE["deterministic"], _STATE["warn_only"] = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What was asked for."""
+    return _STATE["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What was asked for."""
+    return _STATE["warn_only"]
+
+
+def get_default_device() -> Device:
+    """The CPU."""
+    return Device("cpu")
+
+
+def set_default_device(device: Any) -> None:
+    """Only the CPU may be it. RuntimeError: another device."""
+    if device is not None and Device(device).type != "cpu":
+        raise RuntimeError(f"set_default_device({str(device)!r}): tensors live on the CPU here")
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The default dtype, by the name of a tensor type: ``"torch.DoubleTensor"`` or ``DoubleTensor``."""
+    set_default_dtype(dtype_from_legacy(t) if isinstance(t, str) else t.dtype)
