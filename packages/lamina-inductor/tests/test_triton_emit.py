@@ -152,10 +152,25 @@ def test_symbolic_sizes_are_parameters() -> None:
     assert not launch.sizes  # one row a program: no mask
     graph = Graph()
     x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((rows, 40), float32)))
-    graph.output((ops.sum(x, 0).node,))
+    graph.output((ops.softmax(x, 0).node,))
     (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
     assert launch.sizes == (rows.expr, 40)
     assert launch.kernel.parameters[-2:] == (("n_s0", "i64"), ("n", "i64"))
+
+
+@pytest.mark.parametrize("count", [1, 3, 700])
+def test_a_symbolic_number_of_elements_is_summed_by_blocks(count: int) -> None:
+    env = ShapeEnv()
+    graph = Graph()
+    spec = TensorSpec((env.create_symbol(6, "x.shape[0]"), 40), float32)
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=spec))
+    graph.output((ops.sum(x).node, ops.amax(x).node))
+    program = TritonBackend().emit(decompose(graph, level="prims"))
+    assert [launch.kernel.name for launch in program.launches] == ["k0_sum_amax_0", "k0_sum_amax_1"]
+    array = floats(count, 40)
+    total, most = run_program(program.program, [array])
+    np.testing.assert_allclose(total, array.sum(), rtol=1e-4, atol=1e-3)
+    assert most == array.max()
 
 
 def test_compiling_without_triton_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,14 +127,14 @@ def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str) -> Loop:
 
 
 def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
-    """Elements of a block when there are few results of many elements each, and nothing is computed per element from
-    them; None: do not split."""
+    """Elements of a block when there are few results of many elements each (a symbolic number counts as many), and
+    nothing is computed per element from them; None: do not split."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    if type(kept) is not int or type(reduced) is not int:
+    if type(kept) is not int:
         return None
     columns = fast_axis(flat.statements, flat.axes) is x
     block, programs = (COLUMN_BLOCK, kept // 32) if columns else (BLOCK, kept)
-    if programs >= FEW or reduced < 4 * block:
+    if programs >= FEW or (type(reduced) is int and reduced < 4 * block):
         return None
     return block if _is_plain(flat) else None
 
@@ -150,9 +150,9 @@ def _is_plain(flat: Flat) -> bool:
 
 
 def _split(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> tuple[tuple[Loop, ...], list[Partial], str]:
-    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    assert type(kept) is int and type(reduced) is int
-    blocks = -(-reduced // block)
+    kept: Any = flat.sizes.get(x, 1)
+    reduced: Any = flat.sizes[r]
+    blocks = (reduced + block - 1) // block
     part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, block)
     reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
     params = {stmt.name: f"p{k}" for k, stmt in enumerate(reduces)}
