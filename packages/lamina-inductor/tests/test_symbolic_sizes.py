@@ -11,6 +11,7 @@ from tracing import assert_same
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.ir.interpret_program import run_program
+from lamina_inductor.ir.kernel import BindIndex, walk
 from lamina_inductor.ir.program import Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose, ops
@@ -68,3 +69,22 @@ def test_index_out_of_range_raises_with_the_size() -> None:
     assert_same(got, table[[0, -1, 4]])
     with pytest.raises(IndexError, match="index: an index is out of range for dimension 0"):
         run_program(program, [table, np.array([0, 5])])
+
+
+def test_an_index_that_is_loaded_is_no_size() -> None:
+    """Loaded indices and sizes are symbols of one kernel: their names must differ."""
+    env = ShapeEnv()
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    sizes = [env.create_symbol(5 + k, f"size {k}") for k in range(4)]
+    table = builder.proxy(graph.placeholder("table", spec=TensorSpec(tuple(sizes[:2]), float32)))
+    index = builder.proxy(graph.placeholder("index", spec=TensorSpec(tuple(sizes[2:]), int64)))
+    graph.output((ops.exp(ops.index(table, (index,))).node,))
+    program = build_program(decompose(graph, level="prims"))
+    rng = np.random.default_rng(0)
+    for rows, columns, a, b in ((7, 3, 2, 9), (1, 4, 5, 1)):
+        x, i = rng.standard_normal((rows, columns)).astype(np.float32), rng.integers(0, rows, (a, b))
+        for kernel in program.kernels:
+            bound = {s.symbol.name for s in walk(kernel.body) if type(s) is BindIndex}
+            assert bound and not bound & {s.name for s in kernel.sizes}
+        np.testing.assert_allclose(run_program(program, [x, i])[0], np.exp(x[i]), rtol=1e-6)

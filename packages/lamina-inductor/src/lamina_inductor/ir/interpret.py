@@ -74,7 +74,7 @@ def _apply(op: str, dtype: DType, args: list[Any]) -> Any:
         return np.asarray(args[0]).astype(numpy_dtype(dtype))
     if op == "philox":
         return _philox(*[np.asarray(a).reshape(-1)[0] if k < 2 else np.asarray(a) for k, a in enumerate(args)])
-    if op == "convert_element_type":
+    if op == "convert_element_type" or op == "bitcast":
         return operator(op)(np.asarray(args[0]), dtype)
     shape = np.broadcast_shapes(*[np.shape(a) for a in args])
     operands = [np.broadcast_to(a, shape) if isinstance(a, (np.ndarray, np.generic)) else a for a in args]

@@ -112,7 +112,7 @@ def _gemm(step: Gemm, memory: _Memory) -> None:
 
 def _convolution(step: Convolution, memory: _Memory) -> None:
     bias = None if step.bias is None else memory.view(step.bias)
-    padding = tuple(before for before, _ in step.padding)
+    padding = tuple(memory.size(before) for before, _ in step.padding)
     memory.view(step.out)[...] = operator("convolution")(
         memory.view(step.input), memory.view(step.weight), bias, step.stride, padding, step.dilation,
         step.transposed, step.output_padding or (0,) * len(step.stride), step.groups,

@@ -131,7 +131,8 @@ def _permute(call: Call) -> Value:
 
 @lowers("slice")
 def _slice(call: Call) -> Value | None:
-    dim, start, step = call["dim"], size_of(call["start"] or 0), size_of(call["step"])
+    start = 0 if call["start"] is None else size_of(call["start"])
+    dim, step = call["dim"], size_of(call["step"])
 
     def forward(index: Index) -> Index:
         moved = index[dim] if type(step) is int and step == 1 else index[dim] * step
@@ -144,7 +145,7 @@ def _slice(call: Call) -> Value | None:
 @lowers("as_strided")
 def _as_strided(call: Call) -> Value | None:
     input, strides = call["input"], sizes_of(call["stride"])
-    offset, spec = call["storage_offset"] or 0, call.specs[0]
+    offset, spec = 0 if call["storage_offset"] is None else call["storage_offset"], call.specs[0]
     if not spec.is_contiguous():
         return None
 

@@ -143,7 +143,7 @@ class Emitter:
         found = self.memo.get(key)
         if found is None:
             upper = None if size is None else size - 1
-            found = self.memo[key] = Symbol(self.name("s"), 0, upper)
+            found = self.memo[key] = Symbol(self.name("at"), 0, upper)  # sizes are called s0, s1, ...
             check = 0
             if size is not None:
                 check = self.first_check + len(self.checks)
