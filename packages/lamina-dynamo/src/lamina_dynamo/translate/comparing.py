@@ -9,6 +9,8 @@ from typing import Any
 from lamina_fx.symbolic import SymInt
 
 from ..errors import Unsupported
+from ..guard import python_check
+from ..source import Source
 from ..variables import (
     FALSE,
     MISSING,
@@ -133,7 +135,25 @@ class Comparing:
             return self._compare_objects(symbol, left, right)
         return self._compare_containers(symbol, left, right)
 
+    def _compare_with_constant(self, symbol: str, left: VariableTracker, right: VariableTracker) -> Any:
+        """A float of the caller beside a number: the answer is guarded, not the float. None for other operands."""
+        is_left = isinstance(left, ScalarVariable)
+        scalar, other = (left, right) if is_left else (right, left)
+        if not isinstance(scalar, ScalarVariable) or not isinstance(other, ConstantVariable):
+            return None
+        host = scalar.host_value
+        if host.fn is not None or not isinstance(host.operands[0], Source) or type(other.value) not in (int, float):
+            return None
+        check = FloatCompares(COMPARE[symbol][0], other.value, is_left)
+        check.answer = check.compare(host.value)
+        text = f"{host.operands[0]} {symbol} {other.value}" if is_left else f"{other.value} {symbol} {host.operands[0]}"
+        self.guard(python_check(host.operands[0], check, f"({text}) is {check.answer}"))
+        return TRUE if check.answer else FALSE
+
     def _compare_numbers(self, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
+        known = self._compare_with_constant(symbol, left, right)
+        if known is not None:
+            return known
         values = []
         for side in (left, right):
             if isinstance(side, SymIntVariable):
@@ -288,3 +308,20 @@ def _identity(value: VariableTracker) -> Any:
         if found is not None:
             return found
     return getattr(value, "value", None) if not isinstance(value, (ConstantVariable, SymIntVariable)) else None
+
+
+class FloatCompares:
+    """Whether a float compares with a number as it did while tracing."""
+
+    __slots__ = ("answer", "function", "is_left", "other")
+
+    def __init__(self, function: Callable[[Any, Any], bool], other: float, is_left: bool) -> None:
+        self.function, self.other, self.is_left = function, other, is_left
+        self.answer = False
+
+    def compare(self, value: Any) -> bool:
+        """The comparison."""
+        return self.function(value, self.other) if self.is_left else self.function(self.other, value)
+
+    def __call__(self, value: Any) -> bool:
+        return self.compare(value) is self.answer

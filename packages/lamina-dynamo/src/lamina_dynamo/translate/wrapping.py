@@ -157,7 +157,8 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
     def _wrap_float(self, value: float, source: Any) -> VariableTracker:
         if source is None:
             return ConstantVariable(value)
-        if self.config.dynamic_numbers and value == value and self.memory.is_dynamic(source.name, value):
+        may_vary = self.config.dynamic_numbers and value == value
+        if may_vary and (_is_stack_value(source) or self.memory.is_dynamic(source.name, value)):
             self.guard(g.type_is(source, float))
             return ScalarVariable(HostInput(None, (source,), value), source)
         self.guard(g.equals(source, value))

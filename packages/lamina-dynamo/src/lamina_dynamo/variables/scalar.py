@@ -100,7 +100,7 @@ class ScalarVariable(VariableTracker):
         return ConstantVariable(self.host_value.value)
 
     def truth(self, tx: Any) -> bool:
-        return bool(self.specialized(tx).value)
+        return tx.truth(tx.compare("!=", self, ConstantVariable(0)))
 
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         return self.specialized(tx).getattr(tx, name)
