@@ -7,6 +7,8 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Any
 
+from ..ir.kernel import BindIndex, walk
+from ..ir.loops import Value
 from ..ir.program import Buffer, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand
 from ..memory.plan import Lifetime, plan_workspace
 from .groups import Group
@@ -156,6 +158,10 @@ class StepList:
         small = size < SMALL_BYTES and all(s < SMALL_BYTES for _, s, *_ in self._open)
         if not (alike or small):
             return False
+        if any(_has_checks(k) for k in (kernel, *(call.kernel for call, *_ in self._open))):
+            inputs = {v.buffer for v in self.fusion.lowered.inputs if type(v) is Value}
+            if inputs & writes or any(inputs & w for *_, w in self._open):
+                return False  # a bad index must leave the inputs as they were
         return not any((reads & w) or (writes & r) or (writes & w) for _, _, r, w in self._open)
 
     def _close(self) -> None:
@@ -189,6 +195,10 @@ class StepList:
             elif name in offsets:
                 result[name] = replace(buffer, offset=offsets[name])
         return result, total
+
+
+def _has_checks(kernel: Any) -> bool:
+    return any(type(s) is BindIndex and s.size is not None for s in walk(kernel.body))
 
 
 def _bytes(group: Group) -> int:

@@ -244,7 +244,7 @@ class _Assembly:
 
     def _build(self, group: Group, writes: dict[int, Value]) -> BuiltKernel:
         """The group's kernel; write-backs that are not safe in place are struck off ``writes`` and copied at the
-        end."""
+        end. So are those of a kernel with index checks: a bad index must leave the inputs as they were."""
         self._assign(group, writes)
         direct = self._direct(group, writes)
         product = self.epilogues.get(group.number)
@@ -259,7 +259,9 @@ class _Assembly:
             self.loops.nest,
         )
         unsafe = {
-            n for n, v in writes.items() if v in direct and not safe_in_place(built, self._input_target(n).buffer)
+            n
+            for n, v in writes.items()
+            if v in direct and (built.checks or not safe_in_place(built, self._input_target(n).buffer))
         }
         if not unsafe:
             return built
