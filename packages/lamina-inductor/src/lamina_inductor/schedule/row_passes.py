@@ -177,18 +177,27 @@ def _loops(
     sums: list[tuple[str, Reduce]],
     depth: int,
 ) -> tuple[Stmt, ...]:
-    """Nested loops over ``axes``; each level has accumulators of its own, fed by the level below."""
+    """Nested loops over ``axes``; each level has accumulators of its own, fed by the level below.
+
+    Those that find a position have one for all levels: the value found is no result that a level could hand on.
+    """
     axis, rest = axes[0], axes[1:]
     suffix = f"_{depth}" if depth else ""
     deeper = frozenset(rest)
+    places = [(name, r) for name, r in sums if r.kind in ("argmax", "argmin")]
+    if depth or rest:
+        sums = [(name, r) for name, r in sums if r.kind not in ("argmax", "argmin")]
     if not rest:
         inside: list[Stmt] = [s for _, s in body]
         inside += [Accumulate(f"{name}{suffix}", r.value, r.index) for name, r in sums]
+        if depth:
+            inside += [Accumulate(name, r.value, r.index) for name, r in places]
     else:
         inside = [s for varies, s in body if not (varies & deeper)]
         below = [(v, s) for v, s in body if v & deeper]
-        inside += _loops(rest, flat, below, sums, depth + 1)
+        inside += _loops(rest, flat, below, [*sums, *places], depth + 1)
         inside += [Accumulate(f"{name}{suffix}", f"{name}_{depth + 1}") for name, _ in sums]
-    accumulators = tuple([Accumulator(f"{name}{suffix}", r.dtype, r.kind) for name, r in sums])
-    kind = "serial" if rest else "simd"
+    own = [*sums, *places] if rest and not depth else sums
+    accumulators = tuple([Accumulator(f"{name}{suffix}", r.dtype, r.kind) for name, r in own])
+    kind = "serial" if rest or (depth and places) else "simd"
     return (Loop(axis, as_index(flat.sizes[axis]), kind, tuple(inside), accumulators),)
