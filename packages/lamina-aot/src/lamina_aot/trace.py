@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import lamina_tensor
-from lamina_fx import Graph, Node, ScalarSpec, TensorSpec
+from lamina_fx import Graph, Node, ScalarSpec, TensorSpec, float64
 from lamina_tensor import Tensor, autograd
 
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
@@ -95,6 +95,9 @@ class _Trace:
             if isinstance(example, Tensor):
                 spec = placeholder.spec if isinstance(placeholder.spec, TensorSpec) else example.spec
                 self._make_input(placeholder.target, spec, example.requires_grad, example.is_leaf)
+            elif isinstance(placeholder.spec, ScalarSpec) and placeholder.spec.kind is float and type(example) is float:
+                # A number that varies from call to call: an input without dimensions, which promotes as a number does.
+                self._make_input(placeholder.target, TensorSpec((), float64), False, True)
             else:
                 spec = placeholder.spec
                 symbolic = isinstance(spec, ScalarSpec) and hasattr(spec.value, "expr")
