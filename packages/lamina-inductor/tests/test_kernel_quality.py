@@ -76,3 +76,40 @@ def test_columns_are_summed_once_and_divided_once():
     data = np.random.default_rng(0).standard_normal((512, 512)).astype(np.float32)
     (made,) = CppBackend().compile(graph)(data)
     np.testing.assert_allclose(np.asarray(made), (data - data.mean(0)) / data.std(0, ddof=1), rtol=1e-4, atol=1e-5)
+
+
+def _one(shape, function, dtype=float32):
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec(shape, dtype)))
+    graph.output(tuple(r.node for r in function(x)))
+    return CppBackend().compile(graph)
+
+
+def _scaled_rows(x):
+    rows, columns = x.node.spec.shape
+    return (ops.div(x, ops.broadcast_in_dim(ops.amax(x, (1,)), (rows, columns), (0,))),)
+
+
+def test_large_results_are_streamed_and_right():
+    rng = np.random.default_rng(0)
+    flat = rng.random((1 << 21) + 77, np.float32)
+    artifact = _one(flat.shape, lambda x: (ops.add(ops.mul(x, 2.0), 1.0),))
+    assert "lm_stream(" in artifact.source
+    np.testing.assert_allclose(np.asarray(artifact(flat)[0]), flat * 2 + 1, rtol=1e-6)
+    for shape in ((1100, 2053), (32, 66000), (30000, 77)):
+        rows = rng.random(shape, np.float32) + 0.5
+        artifact = _one(shape, _scaled_rows)
+        assert "lm_stream(" in artifact.source
+        np.testing.assert_allclose(np.asarray(artifact(rows)[0]), rows / rows.max(1, keepdims=True), rtol=1e-5)
+
+
+def test_small_results_and_those_read_again_are_not_streamed():
+    assert "lm_stream(" not in _one((1 << 20,), lambda x: (ops.add(x, 1.0),)).source
+    shape = (2048, 2048)
+
+    def product(x):
+        y = ops.add(x, 1.0)
+        return y, ops.dot_general(y, y, contract=((1,), (0,)), batch=((), ()))
+
+    source = _one(shape, product).source
+    assert "lm_stream(" not in source

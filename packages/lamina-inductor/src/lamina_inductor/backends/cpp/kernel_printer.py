@@ -7,7 +7,6 @@ reduction clauses; a maximum carries its NaN in a flag of its own, because a red
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lamina_fx import DType
@@ -34,8 +33,10 @@ from ...ir.kernel import (
 from .accumulators import CLAUSE, STORE_MODES, combine, identity
 from .elementwise import convert, expression
 from .literals import literal, memory_type, value_type
+from .mentions import mentioned
 from .names import c_name, symbol_name
 from .random_blocks import FillRandom
+from .streams import StreamOut
 from .transposes import TransposeTile
 
 __all__ = ["phase_names", "print_kernel"]
@@ -82,7 +83,7 @@ class _PhasePrinter:
     def text(self) -> str:
         name = phase_names(self.kernel)[self.number]
         self.write("const lm_call *call = (const lm_call *)context;")
-        used = _mentioned(self.loop)
+        used = mentioned(self.loop)
         for i, param in enumerate(self.kernel.params):
             if param.name in used:
                 self.write(self.pointer(i, param))
@@ -92,6 +93,8 @@ class _PhasePrinter:
         if self.checked:
             self.write("i64 lm_error = 0;")
         self.phase()
+        if any(type(s) is StreamOut for s in walk(self.loop.body)):
+            self.write("lm_stream_end();")  # other threads must see it before the phase is over
         if self.checked:
             self.write("if (lm_error) *call->error = lm_error;")
         body = "\n".join(self.lines)
@@ -226,6 +229,8 @@ class _PhasePrinter:
             self.fill_random(stmt)  # type: ignore[arg-type]
         elif kind is TransposeTile:
             self.transpose(stmt)  # type: ignore[arg-type]
+        elif kind is StreamOut:
+            self.stream(stmt)  # type: ignore[arg-type]
         elif kind is BindIndex:
             self.bind(stmt)  # type: ignore[arg-type]
         elif kind is If:
@@ -312,6 +317,10 @@ class _PhasePrinter:
         sizes = [self.index(i) for i in (stmt.pitch, stmt.stride, stmt.rows, stmt.columns)]
         self.write(f"lm_transpose({places[0]}, {sizes[0]}, {places[1]}, {', '.join(sizes[1:])});")
 
+    def stream(self, stmt: StreamOut) -> None:
+        size = f"({self.index(stmt.count)}) * (i64)sizeof(*{c_name(stmt.source)})"
+        self.write(f"lm_stream({c_name(stmt.buffer)} + {self.index(stmt.index)}, {c_name(stmt.source)}, {size});")
+
     # -- operands --------------------------------------------------------------------------------------------------
 
     def dtype_of(self, operand: Operand, otherwise: DType) -> DType:
@@ -326,26 +335,3 @@ class _PhasePrinter:
     def index_value(self, stmt: IndexValue) -> str:
         text = self.index(stmt.expr)
         return f"({text})" if stmt.dtype.kind == "bool" else convert(f"({text})", int64, stmt.dtype)
-
-
-def _mentioned(loop: Loop) -> frozenset[str]:
-    found: set[str] = set()
-    for stmt in walk((loop,)):
-        for expr in _expressions(stmt):
-            found.update(s.name for s in expr.free_symbols)
-        buffer = getattr(stmt, "buffer", None)
-        if buffer is not None:
-            found.add(buffer)
-    return frozenset(found)
-
-
-_INDEX_FIELDS = (
-    "extent", "index", "expr", "size", "grain", "first", "count", "start", "pitch", "stride", "rows", "columns",
-)  # fmt: skip
-
-
-def _expressions(stmt: Stmt) -> Iterator[Expr]:
-    for field in _INDEX_FIELDS:
-        value = getattr(stmt, field, None)
-        if isinstance(value, Expr):
-            yield value

@@ -11,6 +11,7 @@ from .index_matches import narrow_index_matches
 from .peepholes import rewrite_small
 from .random_blocks import block_random
 from .split_sums import split_sums
+from .streams import stream_results
 from .transposes import find_transposes
 
 __all__ = ["prepare_kernel", "prepare_program"]
@@ -37,4 +38,4 @@ def prepare_program(program: Program) -> Program:
         epilogue = getattr(item, "epilogue", None)
         return item if epilogue is None else replace(item, epilogue=call(epilogue))
 
-    return replace(program, steps=tuple([step(s) for s in program.steps]))
+    return stream_results(replace(program, steps=tuple([step(s) for s in program.steps])))

@@ -36,6 +36,27 @@ template <typename T> LM_NOINLINE void lm_transpose(T *__restrict to, i64 pitch,
     for (i64 a = 0; a < rows; ++a) for (i64 b = a < whole_rows ? whole_columns : 0; b < columns; ++b) to[b * pitch + a] = from[a * stride + b];
 }
 
+///@ stream
+// to[0 .. bytes) = from, past the caches where the processor can; whole lines only.
+LM_INLINE void lm_stream(void *to, const void *from, i64 bytes) {
+    char *t = (char *)to;
+    const char *f = (const char *)from;
+#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512F__)
+    typedef float v16 __attribute__((vector_size(64)));
+    typedef float v16m __attribute__((vector_size(64), aligned(1), may_alias));
+    i64 head = (i64)(-(u64)t & 63);
+    head = head < bytes ? head : bytes;
+    if (head) __builtin_memcpy(t, f, (u64)head);
+    for (t += head, f += head, bytes -= head; bytes >= 64; t += 64, f += 64, bytes -= 64) __builtin_ia32_movntps512((float *)t, *(const v16m *)f);
+#endif
+    if (bytes) __builtin_memcpy(t, f, (u64)bytes);
+}
+LM_INLINE void lm_stream_end() {
+#if defined(__GNUC__) && !defined(__clang__) && defined(__AVX512F__)
+    __builtin_ia32_sfence();
+#endif
+}
+
 ///@ copy
 template <typename T, int R> LM_NOINLINE void lm_copy(const T *from, T *to, const i64 *shape, const i64 *sf, const i64 *st) {
     i64 at[R] = {}, inner = shape[R - 1];
