@@ -1,12 +1,18 @@
 /* Memory for compiled code's results: aligned to 64 bytes, big blocks kept for reuse (fresh pages cost more than the
  * kernels that fill them), and the capsule through which compiled code asks for it. */
 #include "tensor.h"
+#include <stdbool.h>
 #include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #define ALIGNMENT 64
 #define POOL_FROM (64 << 10)          /* smaller blocks go to malloc, which is fast for them */
 #define POOL_LIMIT (512ll << 20)      /* bytes kept at most */
 #define POOL_CLASSES 256
+#define HUGE_PAGE (2 << 20)
+#define HUGE_FROM (4 << 20)           /* a kernel that walks down columns touches a page per element */
 
 typedef struct {
     PyObject_HEAD
@@ -43,7 +49,12 @@ static PyObject *new_block(size_t size) {
             pooled_bytes -= size;
         }
     }
-    if (!data && posix_memalign(&data, ALIGNMENT, size ? size : ALIGNMENT)) return PyErr_NoMemory();
+    bool fresh = !data;
+    if (!data && posix_memalign(&data, size >= HUGE_FROM ? HUGE_PAGE : ALIGNMENT, size ? size : ALIGNMENT))
+        return PyErr_NoMemory();
+#ifdef MADV_HUGEPAGE
+    if (fresh && size >= HUGE_FROM) madvise(data, size, MADV_HUGEPAGE);
+#endif
     BlockObject *block = PyObject_New(BlockObject, &Block_Type);
     if (!block) {
         free(data);
