@@ -46,7 +46,7 @@ class CompiledKernel:
 
 def _triton() -> Any:
     try:
-        import triton  # optional dependency
+        import triton  # type: ignore[import-not-found]  # optional dependency
     except ImportError as error:
         raise MissingTriton(
             "compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]"
@@ -79,8 +79,8 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True)
         RuntimeError: the kernel wants more shared memory than the device has.
     """
     triton = _triton()
-    from triton.backends.compiler import GPUTarget  # optional dependency
-    from triton.compiler import ASTSource  # optional dependency
+    from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found]  # optional
+    from triton.compiler import ASTSource  # type: ignore[import-not-found]  # optional
 
     function = load_function(kernel)
     names = [name for name, _ in kernel.parameters]

@@ -47,7 +47,7 @@ def _write(expr: Any, names: dict[Symbol, str], level: int) -> str:
 def _node(expr: Any, names: dict[Symbol, str]) -> tuple[str, int]:
     kind = type(expr)
     if kind is Symbol:
-        return names.get(expr, expr.name), _ATOM
+        return names[expr] if expr in names else str(expr), _ATOM
     if kind is Integer:
         return str(expr.value), _ATOM if expr.value >= 0 else _SUM
     if kind is Sum:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx.symbolic import Expr, Integer, Symbol
+from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
 
@@ -99,12 +99,12 @@ def _walks_kept(phase: Loop, r: Symbol) -> bool:
     """Do most accesses step through memory by the kept axis rather than the reduced one?"""
     votes = 0
     for stmt in walk(phase.body):
-        if type(stmt) in (Load, Store) and isinstance(stmt.index, Expr) and {phase.axis, r} <= stmt.index.free_symbols:
+        if isinstance(stmt, (Load, Store)) and {phase.axis, r} <= as_expr(stmt.index).free_symbols:
             votes += _step(stmt.index, phase.axis) - _step(stmt.index, r)
     return votes > 0
 
 
 def _step(index: Expr, axis: Symbol) -> int:
     """1 when the next element along the axis is the next one in memory, at the start of a tile."""
-    start = {s: 0 if s.name == axis.name or s.lower == 0 else SOME_SIZE for s in index.free_symbols}
+    start: dict[Expr, int] = {s: 0 if s.name == axis.name or s.lower == 0 else SOME_SIZE for s in index.free_symbols}
     return 1 if index.evaluate(start | {axis: 1}) - index.evaluate(start) == 1 else 0
