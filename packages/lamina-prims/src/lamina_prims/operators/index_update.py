@@ -118,7 +118,12 @@ _ROW = calls(
 @composite(names=both("index_add"), in_place=True, samples=_ROW)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Scalar = 1) -> Tensor:
     """``input`` with alpha * source[i] added to slice index[i] along ``dim``."""
-    return ops.index_put(input, [*_along(input, dim), index], source if alpha == 1 else ops.mul(source, alpha), True)
+    return ops.index_put(
+        input,
+        [*_along(input, dim), index],
+        source if type(alpha) in (int, float) and alpha == 1 else ops.mul(source, alpha),
+        True,
+    )
 
 
 @composite(names=both("index_copy"), in_place=True, samples=_ROW)

@@ -43,7 +43,7 @@ def _(ct):
 @composite(id="add.alpha", names=both("add"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3), alpha=2)))
 def add_alpha(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
     """input + alpha * other."""
-    return ops.add(input, other if alpha == 1 else ops.mul(other, alpha))
+    return ops.add(input, other if type(alpha) in (int, float) and alpha == 1 else ops.mul(other, alpha))
 
 
 _NO_BOOL = "use logical_xor (^) or logical_not (~) on bools"
@@ -74,13 +74,13 @@ def _(ct, needs):
 )
 def sub_alpha(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
     """input - alpha * other."""
-    return ops.sub(input, other if alpha == 1 else ops.mul(other, alpha))
+    return ops.sub(input, other if type(alpha) in (int, float) and alpha == 1 else ops.mul(other, alpha))
 
 
 @composite(names=("rsub", "Tensor.__rsub__"), samples=calls(call(tensor(2, 3), 2.0)))
 def rsub(input: Tensor, other: Tensor | Scalar, *, alpha: Scalar = 1) -> Tensor:
     """other - alpha * input."""
-    return ops.sub(other, input if alpha == 1 else ops.mul(input, alpha))
+    return ops.sub(other, input if type(alpha) in (int, float) and alpha == 1 else ops.mul(input, alpha))
 
 
 @primitive(

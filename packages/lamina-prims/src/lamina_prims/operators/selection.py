@@ -191,7 +191,7 @@ def _number_as(dtype: Any, value: Any) -> Any:
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """input + value * tensor1 * tensor2."""
     product = ops.mul(tensor1, tensor2)
-    return ops.add(input, product if value == 1 else ops.mul(product, value))
+    return ops.add(input, product if type(value) in (int, float) and value == 1 else ops.mul(product, value))
 
 
 @composite(
@@ -200,7 +200,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1) -> Tensor:
     """input + value * tensor1 / tensor2."""
     quotient = ops.div(tensor1, tensor2)
-    return ops.add(input, quotient if value == 1 else ops.mul(quotient, value))
+    return ops.add(input, quotient if type(value) in (int, float) and value == 1 else ops.mul(quotient, value))
 
 
 @composite(
