@@ -162,7 +162,7 @@ class Capture:
             is_resume_code(code),
             None if captured is None else captured.graph,
             () if reason is None else (reason,),
-            tuple(map(str, result.guards)),
+            result.guards,
             reasons,
             skipped,
             time.perf_counter() - started,

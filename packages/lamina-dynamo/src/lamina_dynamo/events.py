@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from .guard import GuardSet
+
 __all__ = ["CompileEvent", "add_listener", "notify", "recording", "remove_listener"]
 
 
@@ -27,7 +29,7 @@ class CompileEvent:
         resumed: whether the frame is that of a resume function.
         graph: the captured graph (None when nothing was captured).
         breaks: the graph breaks, in words, with the user's line.
-        guards: the guards, as text, in the order they are evaluated.
+        guard_set: the guards (None when nothing was translated); ``guards`` is their text.
         recompile_reasons: for a frame that had entries: why each did not fit.
         skipped: why the frame runs in Python, if it does.
         seconds: time in capture and backend.
@@ -40,11 +42,16 @@ class CompileEvent:
     resumed: bool
     graph: object
     breaks: tuple[object, ...]
-    guards: tuple[str, ...]
+    guard_set: GuardSet | None
     recompile_reasons: tuple[str, ...]
     skipped: str | None
     seconds: float
     notes: tuple[str, ...] = ()
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The guards, as text, in the order they are evaluated."""
+        return tuple(map(str, self.guard_set or ()))
 
 
 Listener = Callable[[CompileEvent], object]

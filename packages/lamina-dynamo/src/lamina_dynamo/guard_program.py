@@ -51,24 +51,27 @@ def compile_guards(guards: GuardSet, code: CodeType) -> _core.GuardProgram:
     learn_numpy()
     writer = _Writer(code)
     listed = list(guards)
-    order = sorted(range(len(listed)), key=lambda k: (_runs_python(listed[k]), listed[k].kind, k))
+    protocol: dict[Source, bool] = {}
+    order = sorted(range(len(listed)), key=lambda k: (_runs_python(listed[k], protocol), listed[k].kind, k))
     for index in order:
         writer.write(listed[index], index)
     return writer.program
 
 
-def _runs_python(guard: Guard) -> bool:
+def _runs_python(guard: Guard, known: dict[Source, bool]) -> bool:
     if guard.kind in _MAY_RUN_PYTHON:
         return True
-    return any(_has_protocol_step(source) for source in guard.sources)
+    return any(_has_protocol_step(source, known) for source in guard.sources)
 
 
-def _has_protocol_step(source: Source | None) -> bool:
-    while source is not None:
-        if source.step()[0] in ("attr", "get_item", "grad"):
-            return True
-        source = base_of(source)
-    return False
+def _has_protocol_step(source: Source | None, known: dict[Source, bool]) -> bool:
+    if source is None:
+        return False
+    answer = known.get(source)
+    if answer is None:
+        answer = source.opcode in ("attr", "get_item", "grad") or _has_protocol_step(base_of(source), known)
+        known[source] = answer
+    return answer
 
 
 class _Writer:

@@ -62,12 +62,17 @@ class Guard:
     kind: GuardKind
     sources: tuple[Source, ...]
     expected: object
-    text: str
-    """The condition as Python-like text."""
+    wording: str | Callable[[], str] = field(compare=False)
+    """The condition as Python-like text, or what writes it: few guards are ever shown."""
     reason: str = field(default="", compare=False)
     """Why it is needed, in words."""
     line: str = field(default="", compare=False)
     """``file:line`` of the user's code that made it necessary."""
+
+    @property
+    def text(self) -> str:
+        """The condition as Python-like text."""
+        return self.wording if isinstance(self.wording, str) else self.wording()
 
     @property
     def source(self) -> Source:

@@ -36,18 +36,21 @@ __all__ = [
 
 def type_is(source: Source, kind: type, *, reason: str = "", line: str = "") -> Guard:
     """`type(source) is kind`."""
-    return Guard(GuardKind.TYPE, (source,), Identity.of(kind), f"type({source}) is {kind.__qualname__}", reason, line)
+    identity = Identity.of(kind)
+    return Guard(GuardKind.TYPE, (source,), identity, lambda: f"type({source}) is {identity}", reason, line)
 
 
 def id_is(source: Source, value: object, *, reason: str = "", line: str = "") -> Guard:
     """`source is value`: for functions, classes, modules, singletons. None has `is_none`."""
     identity = Identity.of(value)
-    return Guard(GuardKind.ID, (source,), identity, f"{source} is {identity}", reason, line)
+    return Guard(GuardKind.ID, (source,), identity, lambda: f"{source} is {identity}", reason, line)
 
 
 def is_none(source: Source, expected: bool = True, *, reason: str = "", line: str = "") -> Guard:
     """`source is None`, or that it is not."""
-    return Guard(GuardKind.NONE, (source,), expected, f"{source} is {'' if expected else 'not '}None", reason, line)
+    return Guard(
+        GuardKind.NONE, (source,), expected, lambda: f"{source} is {'' if expected else 'not '}None", reason, line
+    )
 
 
 def equals(source: Source, value: object, *, reason: str = "", line: str = "") -> Guard:
@@ -56,7 +59,7 @@ def equals(source: Source, value: object, *, reason: str = "", line: str = "") -
 
     Floats compare by bits, so nan matches itself and the zeros differ. Enum members, dtypes, devices: use `id_is`.
     """
-    return Guard(GuardKind.EQUALS, (source,), Constant(value), f"{source} == {short(value)}", reason, line)
+    return Guard(GuardKind.EQUALS, (source,), Constant(value), lambda: f"{source} == {short(value)}", reason, line)
 
 
 def length(source: Source, expected: int, *, reason: str = "", line: str = "") -> Guard:
@@ -64,7 +67,7 @@ def length(source: Source, expected: int, *, reason: str = "", line: str = "") -
 
     Also deque.
     """
-    return Guard(GuardKind.LENGTH, (source,), expected, f"len({source}) == {expected}", reason, line)
+    return Guard(GuardKind.LENGTH, (source,), expected, lambda: f"len({source}) == {expected}", reason, line)
 
 
 def code_is(source: Source, code: object, *, reason: str = "", line: str = "") -> Guard:
@@ -73,13 +76,15 @@ def code_is(source: Source, code: object, *, reason: str = "", line: str = "") -
     Allows other closures and defaults.
     """
     identity = Identity.of(code)
-    text = f"{source}.__code__ is <code {getattr(code, 'co_qualname', '?')}>"
-    return Guard(GuardKind.CODE, (source,), identity, text, reason, line)
+    name = getattr(code, "co_qualname", "?")
+    return Guard(GuardKind.CODE, (source,), identity, lambda: f"{source}.__code__ is <code {name}>", reason, line)
 
 
 def cell_state(source: Source, filled: bool, *, reason: str = "", line: str = "") -> Guard:
     """The cell `source` holds a value, or is empty."""
-    return Guard(GuardKind.CELL, (source,), filled, f"{source} is {'filled' if filled else 'empty'}", reason, line)
+    return Guard(
+        GuardKind.CELL, (source,), filled, lambda: f"{source} is {'filled' if filled else 'empty'}", reason, line
+    )
 
 
 def dict_keys(source: Source, keys: Sequence[object], *, reason: str = "", line: str = "") -> Guard:
@@ -88,18 +93,26 @@ def dict_keys(source: Source, keys: Sequence[object], *, reason: str = "", line:
     Keys are strings, numbers, tuples of such (by value), or anything (by id).
     """
     wanted = tuple(Constant(k) if is_plain(k) else Identity.of(k) for k in keys)
-    shown = short([k if is_plain(k) else type(k) for k in keys])  # the repr of an array is long and slow
-    return Guard(GuardKind.DICT_KEYS, (source,), wanted, f"list({source}) == {shown}", reason, line)
+    return Guard(GuardKind.DICT_KEYS, (source,), wanted, lambda: _keys_text(source, wanted), reason, line)
+
+
+def _key_text(key: Constant | Identity) -> str:
+    return short(key.value) if isinstance(key, Constant) else str(key)
+
+
+def _keys_text(source: Source, keys: tuple[Constant | Identity, ...]) -> str:
+    shown = f"[{', '.join(map(_key_text, keys))}]"
+    return f"list({source}) == {shown if len(shown) <= 80 else shown[:77] + '...'}"
 
 
 def dict_has(source: Source, key: object, present: bool, *, reason: str = "", line: str = "") -> Guard:
     """`key in source` for a dict, raw, or that it is not; `key` is hashable by C code (string, number, type, ...)."""
-    text = f"{short(key)} {'' if present else 'not '}in {source}"
+    wanted = Constant(key) if is_plain(key) else Identity.of(key)
     return Guard(
         GuardKind.DICT_HAS,
         (source,),
-        (Constant(key) if is_plain(key) else Identity.of(key), present),
-        text,
+        (wanted, present),
+        lambda: f"{_key_text(wanted)} {'' if present else 'not '}in {source}",
         reason,
         line,
     )
@@ -109,8 +122,11 @@ def attr_present(
     source: Source, name: str, present: bool, *, raw: bool = False, reason: str = "", line: str = ""
 ) -> Guard:
     """`hasattr(source, name)`, or not. `raw`: look only in the instance's `__dict__` (no Python code runs)."""
-    where = f"{source}.__dict__" if raw else f"dir({source})"
-    text = f"{name!r} {'' if present else 'not '}in {where}"
+
+    def text() -> str:
+        where = f"{source}.__dict__" if raw else f"dir({source})"
+        return f"{name!r} {'' if present else 'not '}in {where}"
+
     return Guard(GuardKind.ATTR, (source,), (name, present, raw), text, reason, line)
 
 
@@ -145,7 +161,7 @@ def tensor_matches(
         flag_mask,
         flag_values,
     )
-    return Guard(GuardKind.TENSOR, (source,), facts, f"{source}: {facts}", reason, line)
+    return Guard(GuardKind.TENSOR, (source,), facts, lambda: f"{source}: {facts}", reason, line)
 
 
 def array_matches(
@@ -164,7 +180,7 @@ def array_matches(
         tuple(s if type(s) is int else None for s in spec.shape),
         tuple(s if type(s) is int else None for s in spec.strides) if check_strides else None,
     )
-    return Guard(GuardKind.ARRAY, (source,), facts, f"{source}: {facts}", reason, line)
+    return Guard(GuardKind.ARRAY, (source,), facts, lambda: f"{source}: {facts}", reason, line)
 
 
 def ambient_is(ambient: Ambient, expected: object, *, reason: str = "", line: str = "") -> Guard:
@@ -175,12 +191,14 @@ def ambient_is(ambient: Ambient, expected: object, *, reason: str = "", line: st
 
 def same_object(first: Source, second: Source, *, reason: str = "", line: str = "") -> Guard:
     """`first is second`."""
-    return Guard(GuardKind.SAME, (first, second), True, f"{first} is {second}", reason, line)
+    return Guard(GuardKind.SAME, (first, second), True, lambda: f"{first} is {second}", reason, line)
 
 
 def all_distinct(sources: Sequence[Source], *, reason: str = "", line: str = "") -> Guard:
     """No two of these are one object (one guard for all inputs: sorted addresses)."""
-    return Guard(GuardKind.DISTINCT, tuple(sources), True, f"distinct({', '.join(map(str, sources))})", reason, line)
+    return Guard(
+        GuardKind.DISTINCT, tuple(sources), True, lambda: f"distinct({', '.join(map(str, sources))})", reason, line
+    )
 
 
 def no_overlap(sources: Sequence[Source], *, reason: str = "", line: str = "") -> Guard:

@@ -32,9 +32,27 @@ class FrameScope:
 class Source:
     """One way to reach a value. Subclasses are the steps; `base_of(source)` is the source a step starts from."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
     opcode: ClassVar[str] = ""
     """Name of the step in a guard program."""
+    _hash: int
+
+    def __init_subclass__(cls) -> None:
+        """Paths are long and looked up often: their hash is worked out once."""
+        compute = cls.__dict__.get("__hash__")
+        if compute is None or hasattr(compute, "computes"):
+            return
+
+        def cached(self: Source) -> int:
+            try:
+                return self._hash
+            except AttributeError:
+                value = compute(self)
+                object.__setattr__(self, "_hash", value)
+                return value
+
+        cached.computes = compute  # type: ignore[attr-defined]
+        cls.__hash__ = cached  # type: ignore[method-assign]
 
     @property
     def name(self) -> str:
