@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from types import ModuleType
 
 __all__ = ["Constant", "Identity", "is_plain", "short"]
 
@@ -42,7 +43,10 @@ class Identity:
         """Remember this object."""
         text = getattr(value, "__qualname__", None)
         if not isinstance(text, str):  # the repr of an array is long and slow
-            text = short(value) if is_plain(value) else f"<{type(value).__name__} at {id(value):#x}>"
+            if isinstance(value, ModuleType):
+                text = f"<module {value.__name__}>"
+            else:
+                text = short(value) if is_plain(value) else f"<{type(value).__name__} at {id(value):#x}>"
         try:
             return Identity(id(value), weakref.ref(value), True, text)
         except TypeError:
