@@ -40,6 +40,8 @@ class TapePlan:
         returned: how many of the forward half's results are the program's.
         snapshots: inputs that the call overwrites and a second derivative reads.
         read: inputs that the gradients depend on.
+        always: the program was traced for ``no_grad`` and switches recording on itself (it was captured from behind
+            a break in a ``no_grad`` block): its differentiable results have a history whatever the caller's mode.
     """
 
     results: tuple[int, ...]
@@ -49,6 +51,7 @@ class TapePlan:
     returned: int
     snapshots: tuple[int, ...]
     read: tuple[int, ...]
+    always: bool = False
 
 
 def tape_plan(joint: JointGraph, halves: Partition) -> TapePlan:
@@ -66,18 +69,21 @@ def tape_plan(joint: JointGraph, halves: Partition) -> TapePlan:
         joint.forward_count,
         tuple(k for k in read if k in joint.overwritten),
         tuple(k for k in read if k < len(joint.inputs)),
+        not is_grad_enabled(),
     )
 
 
 def call_recorded(compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ...]) -> Sequence[Any]:
     """Run the forward half; its differentiable results get a history."""
-    recording = is_grad_enabled()
-    before = _with_snapshots(plan, inputs) if plan.snapshots and recording else inputs
-    set_grad_enabled(False)
+    entered = is_grad_enabled()
+    recording = entered or plan.always
     try:
+        set_grad_enabled(recording)
+        before = _with_snapshots(plan, inputs) if plan.snapshots and recording else inputs
+        set_grad_enabled(False)
         results = list(compiled.forward(*inputs))
     finally:
-        set_grad_enabled(recording)
+        set_grad_enabled(entered)
     if not recording:
         return results
     _unshare(plan, inputs, results)

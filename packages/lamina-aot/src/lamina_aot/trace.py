@@ -113,7 +113,8 @@ class _Trace:
     def _make_input(self, name: str, spec: TensorSpec, requires_grad: bool, is_leaf: bool) -> Tensor:
         node = self.graph.placeholder(name, spec=spec)
         leaf = self.tracer.input(node, requires_grad=requires_grad)
-        value = leaf if is_leaf or not requires_grad else _Entry.apply(leaf, self.tracer)
+        with autograd.enable_grad():  # an input has its history also where the program starts without recording
+            value = leaf if is_leaf or not requires_grad else _Entry.apply(leaf, self.tracer)
         self.nodes.append(node)
         self.leaves.append(leaf)
         self.values.append(value)

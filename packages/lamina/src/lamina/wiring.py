@@ -13,6 +13,7 @@ from typing import Any
 
 from lamina_aot import compile_captured
 from lamina_fx import Graph
+from lamina_tensor import is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
 from .backends import Backend
@@ -45,7 +46,9 @@ class GraphCompiler:
         def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
             return self.compile_functional(graph, part, record)
 
-        with record.timed("total"), state_set(None):  # the graph's regions say where autocast is on
+        # Capture may end inside a block that sets a mode: nodes outside of regions have those of the frame's entry.
+        recording = getattr(context, "modes", {}).get("grad_mode", is_grad_enabled())
+        with record.timed("total"), state_set(None), set_grad_enabled(recording):
             return compile_captured(
                 captured,
                 inputs,
