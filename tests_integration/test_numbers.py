@@ -135,3 +135,24 @@ def test_numbers(function: Any, make: Any, dtype: str) -> None:
         if a.dtype.kind == "f":
             zero = (a == 0) & (b == 0)
             assert (np.signbit(a)[zero] == np.signbit(b)[zero]).all(), f"sign of zero in {function.__name__} {position}"
+
+
+def test_a_scatter_beside_kernels_of_other_widths_writes_its_own_buffer() -> None:
+    def f(a: Any, b: Any, c: Any) -> Any:
+        v = lamina.nn.functional.pad(a.tanh(), (1, 2))
+        top = lamina.stack([b, c], -1).max(-1)[0]
+        top.diagonal().add_(0.97)
+        doubled = lamina.cat([v, v], -1)
+        return v.mean().gather(0, v.mean().argmax(0, keepdim=True)), doubled, top, doubled.t().logsumexp(-1)
+
+    args = [lamina.arange(25.0).reshape(5, 5).sin() * k for k in (1.0, -0.5, 0.25)]
+    for want, have in zip(f(*args), lamina.compile(f)(*args), strict=True):
+        np.testing.assert_allclose(have.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_the_position_of_an_extreme_over_two_loops() -> None:
+    def f(a: Any) -> Any:
+        return a.tril().reshape(-1).argmax(), a.tril().argmin(), (a / a.sum(-1, keepdim=True)).argmax()
+
+    a = (lamina.arange(15.0).reshape(3, 5) * 0.7).sin()
+    assert [int(v) for v in lamina.compile(f)(a)] == [int(v) for v in f(a)]

@@ -78,8 +78,9 @@ def _phase_of_several(parts: Sequence[KernelCall], index: int, shared: dict[str,
     run_start = 0
     functions = [phase_functions(part, shared)[index] if index < len(part.kernel.body) else "" for part in parts]
     while run_start < len(parts):
-        stop = run_start
-        while stop < len(parts) and functions[stop] == functions[run_start]:
+        stop = run_start + 1
+        # parts without this phase have different numbers of buffers: they are passed over one by one
+        while functions[run_start] and stop < len(parts) and functions[stop] == functions[run_start]:
             stop += 1
         part, many = parts[run_start], stop - run_start
         width, sizes = len(part.buffers), len(part.sizes)
