@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import lamina_tensor
 from lamina_fx import DType, Node, TensorSpec
 from lamina_tensor import Tensor
-from lamina_tensor._C import TensorBase, alias, is_grad_enabled, set_grad_enabled
+from lamina_tensor._C import TensorBase, alias, is_grad_enabled, set_grad_enabled, wrap
 from lamina_tensor.autograd.node import _FREED, check_version, edge_of
 from lamina_tensor.autograd.node import Node as TapeNode
 from lamina_tensor.autograd.reduce_gradient import reduce_gradient
@@ -192,7 +192,8 @@ class CompiledNode(TapeNode):
             if given is None:
                 sizes = [self.compiled.sizes(self.inputs, s) for s in shape]  # type: ignore[arg-type]
                 given = lamina_tensor.zeros(sizes, dtype=dtype)
-            elif not given.is_contiguous():
-                given = given.contiguous()
+            elif not given.is_contiguous():  # such as what a sum spreads; no history is kept, so no operator is needed
+                plain = given._array is not None and not is_grad_enabled()
+                given = wrap(given._array.copy()) if plain else given.contiguous()
             tangents.append(given)
         return tangents
