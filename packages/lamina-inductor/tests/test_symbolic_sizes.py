@@ -9,7 +9,7 @@ import pytest
 from tracing import assert_same
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
-from lamina_fx.symbolic import ShapeEnv
+from lamina_fx.symbolic import ShapeEnv, sym_float, sym_sqrt
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.kernel import BindIndex, walk
 from lamina_inductor.ir.program import Program
@@ -88,3 +88,23 @@ def test_an_index_that_is_loaded_is_no_size() -> None:
             bound = {s.symbol.name for s in walk(kernel.body) if type(s) is BindIndex}
             assert bound and not bound & {s.name for s in kernel.sizes}
         np.testing.assert_allclose(run_program(program, [x, i])[0], np.exp(x[i]), rtol=1e-6)
+
+
+def test_floats_computed_from_sizes_stay_symbolic() -> None:
+    """A factor such as n / (n - 1) follows the sizes of a call, and asks for no guard."""
+    env = ShapeEnv()
+    n, m = (env.create_symbol(5 + k, f"size {k}") for k in range(2))
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((n, m), float32)))
+    factor = sym_float(n * m) / sym_float(n * m - 1)
+    graph.output((ops.mul(x, factor).node, ops.add(x, -1.0 / sym_sqrt(m)).node))
+    graph = decompose(graph, level="prims")
+    guards = len(env.guards)
+    program = build_program(graph)
+    assert len(env.guards) == guards
+    for shape in ((5, 6), (2, 9), (31, 1)):
+        array = RNG.standard_normal(shape).astype(np.float32)
+        size = array.size
+        got = run_program(program, [array])
+        np.testing.assert_allclose(got[0], array * (size / (size - 1)), rtol=1e-6)
+        np.testing.assert_allclose(got[1], array - 1 / np.sqrt(shape[1]), rtol=1e-5, atol=1e-6)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import bool_, int64, uint32
-from lamina_fx.symbolic import Expr
+from lamina_fx.symbolic import Expr, SymFloat
 
 from ..ir.loops import Index, Value
 from .pointwise import cast_constant, write_size
+from .symbolic_floats import write_float
 from .table import Call, lowers, size_of, sizes_of
 from .views import flatten_index
 
@@ -31,6 +32,8 @@ def _full(call: Call) -> Value | None:
         return None
     if isinstance(fill, Expr):
         return _indexed(call, (), write_size, fill, cost=0)
+    if isinstance(fill, SymFloat):
+        return _indexed(call, (), write_float, fill, cost=0)
     return _indexed(call, (), _write_full, cast_constant(fill, call.spec.dtype), cost=0)
 
 

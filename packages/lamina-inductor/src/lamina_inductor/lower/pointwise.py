@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import DType, bool_, int64
-from lamina_fx.symbolic import Expr
+from lamina_fx.symbolic import Expr, SymFloat
 
 from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
+from .symbolic_floats import float_value
 from .table import Call, lowers
 
 __all__ = ["COSTS", "cast_constant", "convert_value", "filled", "pointwise_call", "write_size"]
@@ -73,7 +74,7 @@ def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...]
     behind."""
     dtypes = [o.dtype for o in operands if type(o) is Value]
     common = next((d for d in dtypes if d is not bool_), call.spec.dtype if call.op == "where" else bool_)
-    operands = tuple([size_value(call, o, common) if isinstance(o, Expr) else o for o in operands])
+    operands = tuple([_number(call, o, common) for o in operands])
     tensors = tuple([o for o in operands if type(o) is Value])
     value = call.value("point", tensors)
     value.attrs = (
@@ -84,6 +85,12 @@ def pointwise_call(call: Call, operands: tuple[Any, ...], extra: tuple[Any, ...]
     value.rule = _write
     value.cost = COSTS.get(call.op, 1)
     return value
+
+
+def _number(call: Call, operand: Any, dtype: DType) -> Any:
+    if isinstance(operand, Expr):
+        return size_value(call, operand, dtype)
+    return float_value(call, operand, dtype) if isinstance(operand, SymFloat) else operand
 
 
 def filled(call: Call, shape: tuple[Any, ...], number: Any, dtype: DType) -> Value:
