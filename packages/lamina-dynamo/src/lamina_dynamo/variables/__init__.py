@@ -35,13 +35,12 @@ from .iterators import (
     ZipIterator,
 )  # fmt: skip
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
+from .ranges import RangeVariable, SliceVariable
 from .scalar import HostInput, ScalarVariable, SymIntVariable, host_of
 from .sequences import (
     DequeVariable,
     ListVariable,
-    RangeVariable,
     SequenceVariable,
-    SliceVariable,
     TailVariable,
     TupleVariable,
 )  # fmt: skip
