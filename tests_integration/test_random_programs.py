@@ -43,6 +43,8 @@ def differences(eager: tuple[Any, ...], compiled: tuple[Any, ...]) -> list[str]:
     found = [] if eager[1] == compiled[1] else [f"results are {compiled[1]}, in eager {eager[1]}"]
     for what, place in (("result", 0), ("input", 2), ("gradient", 3)):
         for k, (a, b) in enumerate(zip(eager[place], compiled[place], strict=True)):
+            if a is None and b is not None and not b.any():
+                continue  # a leaf that reaches no used result: one node for all of a graph's results gives zeros
             if (a is None) != (b is None):
                 found.append(f"{what} {k} is {b}, in eager {a}")
             elif a is not None and not np.allclose(a, b, rtol=2e-3, atol=2e-3, equal_nan=True):
