@@ -21,7 +21,8 @@ __all__ = ["write_report"]
 _STYLE = """
 :root{--ink:#1c2330;--dim:#68707d;--line:#e3e6ea;--back:#f6f7f9;--bar:#4a7fd6;--bar2:#e0a13c}
 *{box-sizing:border-box}body{font:14px/1.5 system-ui,-apple-system,sans-serif;margin:0 auto;max-width:82rem;
-color:var(--ink);padding:2rem 1.5rem}h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.2rem;margin:2.6rem 0 .4rem;padding-bottom:.3rem;
+color:var(--ink);padding:2rem 1.5rem}
+h1{font-size:1.6rem;margin:0 0 .3rem}h2{font-size:1.2rem;margin:2.6rem 0 .4rem;padding-bottom:.3rem;
 border-bottom:2px solid var(--line)}h3{font-size:1rem;margin:1.4rem 0 .3rem}.dim{color:var(--dim)}
 .tiles{display:flex;flex-wrap:wrap;gap:.7rem;margin:1rem 0}.tile{background:var(--back);border:1px solid var(--line);
 border-radius:6px;padding:.5rem .9rem;min-width:7rem}.tile b{display:block;font-size:1.25rem;font-weight:600}
