@@ -7,20 +7,18 @@ from typing import Any
 from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
-from ..resume import ResumePoint, continue_with_call, push_resume_call, push_resume_function, run_natively
-from ..resume_points import locate
-from ..source import Grad, Local, chain
+from ..resume import continue_with_call, push_resume_call, run_natively
+from ..source import Local
 from ..variables import (
     CellVariable,
-    ConstantVariable,
     TensorVariable,
-    VariableTracker,
 )  # fmt: skip
 from ..variables.exceptions import HANDLED_AT_ENTRY
 from .effects import EffectWriter
 from .frame_parts import NULL
 from .input_guards import add_alias_guards, add_shape_guards, add_symbol_inputs
-from .liveness import live_locals
+from .levels import InnerFrames, Level
+from .reachable import reachable
 from .rebuild import Rebuilder
 from .result import TranslationResult
 
@@ -34,53 +32,7 @@ def finish(tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> T
     return _Finish(tx, stopped, backend, reason).result()
 
 
-class _Level:
-    """A frame that goes on after a break: what lies on its stack, and its locals that are still read."""
-
-    def __init__(self, frame: Any, is_innermost: bool) -> None:
-        self.frame = frame
-        # an outer frame goes on behind its CALL, whose operands are off the stack already
-        self.index = frame.ip if is_innermost else frame.started_at
-        alive = live_locals(frame.code, self.index if is_innermost else self.index + 1)
-        self.stack = list(frame.stack)
-        self.live = {n: v for n, v in frame.locals.items() if n in alive and v is not None}
-        self.temps: dict[Any, str] = {}
-
-    @property
-    def offset(self) -> int:
-        """Of the instruction at which the frame goes on."""
-        return self.frame.instructions[self.index].offset
-
-    @property
-    def mask(self) -> tuple[bool, ...]:
-        """The stack: True a value, False a NULL."""
-        return tuple([v is not NULL for v in self.stack])
-
-    def point(self, pending: int | None) -> ResumePoint:
-        """Where the frame goes on; ``pending``: with a call of this many arguments, instead of its own."""
-        own = None if pending is not None else locate(self.frame.code, self.offset)[2]
-        if own is None:
-            return ResumePoint(self.offset, self.mask, self.bound(), pending)
-        return ResumePoint(self.offset, self.mask[: len(self.stack) - own - 2], self.bound(), own)
-
-    def positions(self, point: ResumePoint, *, operands: bool) -> list[int]:
-        """Positions of values on the stack: those that the point has on it, or the operands of its call."""
-        below = len(point.stack)
-        chosen = range(below, len(self.stack)) if operands else range(below)
-        return [k for k in chosen if self.stack[k] is not NULL]
-
-    def bound(self) -> frozenset[str]:
-        """Plain locals that are bound."""
-        cells = self.frame.code.co_cellvars
-        return frozenset(n for n in self.live if n not in cells)
-
-    def cells(self) -> list[Any]:
-        """Its free variables' cells, then its own."""
-        code = self.frame.code
-        return [self.frame.cells[n] for n in (*code.co_freevars, *code.co_cellvars)]
-
-
-class _Finish:
+class _Finish(InnerFrames):
     def __init__(self, tx: Any, stopped: Any, backend: Any, reason: BreakReason | None) -> None:
         self.tx = tx
         self.frame = tx.root
@@ -88,9 +40,9 @@ class _Finish:
         self.reason = reason
         self.returns = stopped is None
         self.emitter = Emitter(tx.code)
-        self.levels: list[_Level] = []
+        self.levels: list[Level] = []
         while stopped is not None:
-            self.levels.insert(0, _Level(stopped, not self.levels))
+            self.levels.insert(0, Level(stopped, not self.levels))
             stopped = stopped.parent
         self.live: dict[str, Any] = {} if self.returns else self.levels[0].live
         self.stack: list[Any] = [self.frame.result] if self.returns else self.levels[0].stack
@@ -103,7 +55,7 @@ class _Finish:
         inner = [v for level in self.levels[1:] for v in (*level.stack, *level.live.values(), *level.cells())]
         deferred = [v for call in tx.deferred for v in call.args]
         roots = [*deferred, *self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
-        outputs, cyclic, early = _reachable(roots)
+        outputs, cyclic, early = reachable(roots)
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
         rebuilder.cyclic = cyclic
@@ -282,19 +234,6 @@ class _Finish:
 
     # -- the end -----------------------------------------------------------------------------------------
 
-    def _load_inner(self, rebuilder: Rebuilder) -> None:
-        """Values of the inlined frames that go on, into variables: before any effect changes what they are read
-        from.
-        """
-        for level in self.levels[1:]:
-            for position, value in enumerate(level.stack):
-                if value is not NULL:
-                    level.temps[position] = self._temp(rebuilder, value)
-            for name in level.bound():
-                level.temps[name] = self._temp(rebuilder, level.live[name])
-            for cell in level.cells():
-                level.temps[cell] = self._temp(rebuilder, cell)
-
     def _temp(self, rebuilder: Rebuilder, value: Any) -> str:
         rebuilder.load(value)
         name = self.emitter.new_temp()
@@ -335,87 +274,7 @@ class _Finish:
             self.emitter, level.offset, level.mask, level.bound(), points[0].parameters(inner.frame.code)
         )
 
-    def _points(self) -> list[ResumePoint]:
-        """Where the inlined frames go on, outermost first."""
-        points: list[ResumePoint] = []
-        pending: int | None = None
-        for level in reversed(self.levels[1:]):
-            point = level.point(pending)
-            points.insert(0, point)
-            pending = point.parameters(level.frame.code)
-        return points
-
-    def _push_values(self, rebuilder: Rebuilder, number: int, points: list[ResumePoint]) -> None:
-        """Parameters of the resume function of an inlined frame; those of a middle frame end with the call of the
-        next one.
-        """
-        emitter, level, point = self.emitter, self.levels[number], points[number - 1]
-        for position in level.positions(point, operands=False):
-            emitter.load_temp(level.temps[position])
-        for name in point.order(level.frame.code):
-            emitter.load_temp(level.temps[name])
-        if number + 1 < len(self.levels):
-            inner = self.levels[number + 1]
-            push_resume_function(
-                emitter, inner.frame.code, points[number], self._globals_of(rebuilder, inner), self._cells_of(inner)
-            )
-            self._push_values(rebuilder, number + 1, points)
-        for position in level.positions(point, operands=True):
-            emitter.load_temp(level.temps[position])
-
-    def _globals_of(self, rebuilder: Rebuilder, level: _Level) -> Any:
-        function = level.frame.function
-        if function.globals is self.frame.function.globals:
-            return None
-        return lambda: rebuilder.load_globals(function)
-
-    def _cells_of(self, level: _Level) -> Any:
-        cells = level.cells()
-        if not cells:
-            return None
-
-        def load() -> None:
-            for cell in cells:
-                self.emitter.load_temp(level.temps[cell])
-            self.emitter.build_tuple(len(cells))
-
-        return load
-
 
 def _stands_already(name: str, value: Any) -> bool:
     """The argument is still in its slot."""
     return getattr(value, "source", None) == Local(name)
-
-
-def _reachable(roots: list[Any]) -> tuple[list[TensorVariable], set[int], list[TensorVariable]]:
-    """Arrays that the graph must give back, and containers that contain themselves."""
-    outputs: list[TensorVariable] = []
-    cyclic: set[int] = set()
-    early: list[TensorVariable] = []
-    done: set[int] = set()
-    path: set[int] = set()
-
-    def visit(value: Any) -> None:
-        if not isinstance(value, VariableTracker) or type(value) is ConstantVariable:
-            return
-        if id(value) in path:
-            cyclic.update(path)
-            return
-        if id(value) in done:
-            return
-        if value.source is not None:
-            done.add(id(value))
-            if isinstance(value, TensorVariable) and any(isinstance(step, Grad) for step in chain(value.source)):
-                early.append(value)  # the graph may give its owner another gradient
-            return
-        if isinstance(value, TensorVariable):
-            outputs.append(value)
-        path.add(id(value))
-        for child in value.children():
-            visit(child)
-        path.discard(id(value))
-        done.add(id(value))
-
-    for root in roots:
-        visit(root)
-    return outputs, cyclic, early
