@@ -23,13 +23,13 @@ def unflatten_index(number: Any, shape: tuple[Size, ...]) -> Index:
     result: list[Size] = []
     for position in range(len(shape) - 1, 0, -1):
         size = shape[position]
-        if type(size) is int and size == 1:
+        if type(size) is int and size <= 1:  # of no elements, none has an index
             result.append(0)
             continue
         result.append(number % size)
         number = number // size
     if shape:
-        result.append(0 if type(shape[0]) is int and shape[0] == 1 else number)
+        result.append(0 if type(shape[0]) is int and shape[0] <= 1 else number)
     result.reverse()
     return tuple(result)
 

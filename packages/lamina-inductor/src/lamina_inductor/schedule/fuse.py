@@ -238,6 +238,8 @@ def realize(fusion: Fusion, value: Value) -> Value:
             index = home.index[base_of(value)]
             for item in reversed(chain):
                 index = item.back(index)  # type: ignore[misc]
+            if forward_index(chain, index) != home.index[base_of(value)]:
+                index = None  # symbolic sizes: equal, but not seen to be
         if index is not None:
             fusion.add_member(home, value, index, late=base_of(value) in home.late)
         else:

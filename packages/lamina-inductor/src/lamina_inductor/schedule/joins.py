@@ -198,6 +198,8 @@ def place_reduction(fusion: Any, value: Value) -> None:
     home = fusion.where.get(base)
     if type(home) is Group:
         full = index_above(chain, home.index[base], home)
+        if full is not None and chain and forward_index(chain, full) != home.index[base]:
+            full = None  # symbolic sizes: equal, but not seen to be
         why = "its loops differ" if full is None else _join_reduction(fusion, home, value, base, full)
         fusion.explain(base.name, value.name, why is None, why or "reduces in the same loops")
         if why is None:

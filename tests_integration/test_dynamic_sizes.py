@@ -1,0 +1,69 @@
+"""``dynamic=True``: one compile serves many sizes, forward and backward, also sizes 1 and 0."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from compare import assert_same, outcome
+from test_models import GPT, VAE, Attention, LeNet, LSTMLoop
+
+import lamina
+import lamina.nn as nn
+
+
+def run(model: Any, make: Callable[..., Any], sizes: list[Any], graphs: int, tolerance: float = 1e-4) -> None:
+    """Outputs and gradients at every size, from a model compiled once; sizes 0 and 1 may need a graph of their own."""
+    twin = copy.deepcopy(model)
+    compiled = lamina.compile(twin.forward, dynamic=True)
+    for size in sizes:
+        arguments = make(*size)
+        results = []
+        for owner, call in ((model, model), (twin, compiled)):
+            lamina.manual_seed(3)
+            out = call(arguments)
+            (out * out).sum().backward()
+            shown = out.detach() if out.numel() else tuple(out.shape)  # strides of nothing mean nothing
+            results.append((shown, {n: p.grad for n, p in owner.named_parameters()}))
+            for parameter in owner.parameters():
+                parameter.grad = None
+        assert_same(results[0], results[1], tolerance, f"{type(model).__name__} at {size}")
+    made = outcome()
+    assert made.graphs <= graphs and made.breaks == 0
+
+
+def mlp() -> Any:
+    return nn.Sequential(
+        nn.Linear(6, 32), nn.GELU(), nn.LayerNorm(32), nn.Dropout(0.2), nn.Linear(32, 5), nn.Softmax(-1)
+    )
+
+
+def transformer() -> Any:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, activation="gelu", batch_first=True)
+    return nn.TransformerEncoder(layer, 1)
+
+
+MANY = [(4, 7), (5, 6), (2, 3), (33, 5), (3, 2)]
+CASES: dict[str, tuple[Any, Any, list[Any], int]] = {
+    "mlp": (mlp, lambda b, s: lamina.randn(b, s, 6), MANY, 1),
+    "lenet": (LeNet, lambda b: lamina.randn(b, 1, 28, 28), [(3,), (2,), (7,)], 1),
+    "attention": (lambda: Attention(16, 2), lambda b, s: lamina.randn(b, s, 16), MANY, 1),
+    "gpt": (GPT, lambda b, s: lamina.randint(0, 17, (b, s)), [(4, 7), (5, 6), (2, 3), (33, 8)], 1),
+    "lstm": (LSTMLoop, lambda b: lamina.randn(4, b, 5), [(3,), (2,), (9,)], 1),
+    "vae": (VAE, lambda b: lamina.randn(b, 10), [(5,), (2,), (64,)], 1),
+    "transformer": (transformer, lambda b, s: lamina.randn(b, s, 16), MANY, 1),
+    "one and none": (
+        mlp,
+        lambda b, s: lamina.randn(b, s, 6),
+        [(4, 7), (1, 7), (4, 1), (1, 1), (0, 7), (3, 0), (2, 9)],
+        8,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_compile_serves_many_sizes(name: str) -> None:
+    build, make, sizes, graphs = CASES[name]
+    run(build(), make, sizes, graphs)
