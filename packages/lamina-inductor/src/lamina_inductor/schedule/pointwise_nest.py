@@ -25,7 +25,8 @@ def pointwise_nest(flat: Flat) -> tuple[Loop, ...]:
         return (Loop(axis_symbol(0, 1), Integer(0), "parallel", (), grain=Integer(1)),)
     if not axes:
         axis = axis_symbol(0, 1)
-        return (Loop(axis, Integer(1), "parallel", tuple([i.stmt for i in infos]), grain=Integer(1)),)
+        body = tuple([i.stmt for i in infos])
+        return (Loop(axis, Integer(1), "parallel", body, grain=Integer(1024)),)  # many of them: no work for a pool
     if len(axes) == 1:
         body = nest([], flat, infos)
         return (Loop(axes[0], as_index(flat.sizes[axes[0]]), "parallel simd", body, grain=grain(cost)),)
