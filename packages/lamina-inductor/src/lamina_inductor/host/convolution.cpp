@@ -75,13 +75,17 @@ template <typename T> bool lm_conv_is_pointwise(const lm_conv_job<T> *j) {
 // Stride 1 in single precision: the image is padded once, every output row is a product whose right-hand rows lie in it, and no
 // columns are made. Worth it where a row fills its vectors.
 template <typename T> LM_INLINE bool lm_conv_is_direct(const lm_conv_job<T> *) { return false; }
+LM_INLINE i64 lm_conv_padded(const lm_conv_job<f32> *j, int d) { return j->out[d] + (j->win[d] - 1) * j->dilation[d]; }
+// Rows of the result lie behind one another: vectors run over the ends of the padded rows, if those are not much longer.
+LM_INLINE bool lm_conv_is_dense(const lm_conv_job<f32> *j) {
+    return !j->bias && j->ys[4] == 1 && j->ys[3] == j->out[2] && j->out[2] * 10 >= lm_conv_padded(j, 2) * 8;
+}
 LM_INLINE bool lm_conv_is_direct(const lm_conv_job<f32> *j) {
     i64 n = j->out[2], lanes = (n + 15) / 16 * 16;
-    bool plain = !j->transposed && j->ys[4] == 1 && n * 10 >= lanes * 7;
+    bool plain = !j->transposed && j->ys[4] == 1 && (n * 10 >= lanes * 7 || lm_conv_is_dense(j));
     for (int d = 0; d < 3; ++d) plain = plain && j->stride[d] == 1 && j->input_dilation[d] == 1;
     return plain && lm_has_direct();
 }
-LM_INLINE i64 lm_conv_padded(const lm_conv_job<f32> *j, int d) { return j->out[d] + (j->win[d] - 1) * j->dilation[d]; }
 template <typename T> LM_INLINE void lm_conv_direct(const lm_conv_job<T> *, const T *, const T *, T *, const T *, i64, i64) {}
 void lm_conv_direct(const lm_conv_job<f32> *j, const f32 *x, const f32 *w, f32 *y, const f32 *bias, i64 first, i64 last) {
     i64 p0 = lm_conv_padded(j, 0), p1 = lm_conv_padded(j, 1), p2 = lm_conv_padded(j, 2), k = j->ci * j->win[0] * j->win[1] * j->win[2];
@@ -99,6 +103,14 @@ void lm_conv_direct(const lm_conv_job<f32> *j, const f32 *x, const f32 *w, f32 *
     }
     for (i64 c = 0; c < j->ci; ++c) for (i64 a = 0; a < j->win[0]; ++a) for (i64 b = 0; b < j->win[1]; ++b) for (i64 d = 0; d < j->win[2]; ++d)
         at[l++] = c * plane + (a * j->dilation[0] * p1 + b * j->dilation[1]) * p2 + d * j->dilation[2];
+    if (lm_conv_is_dense(j)) {
+        for (i64 r = first, stop; r < last; r = stop) {
+            i64 o0 = r / j->out[1], o1 = r % j->out[1];
+            stop = (o0 + 1) * j->out[1] < last ? (o0 + 1) * j->out[1] : last;
+            lm_direct_plane(j->co, k, w, padded + (o0 * p1 + o1) * p2, at, y + o0 * j->ys[2] + o1 * j->ys[3], j->ys[1], stop - r, j->out[2], p2);
+        }
+        return;
+    }
     for (i64 r = first; r < last; ++r) {
         i64 o0 = r / j->out[1], o1 = r % j->out[1];
         f32 *to = y + o0 * j->ys[2] + o1 * j->ys[3];

@@ -136,6 +136,9 @@ bool lm_few_rows(i64 m, i64 n, i64 k, const f32 *a, i64 row, i64 step, const f32
 // c[m, n] (+)= a[m, k] times rows that begin at b + at[l]: a convolution that reads its windows where they lie. Only after lm_has_direct().
 bool lm_has_direct(void);
 void lm_direct(i64 m, i64 n, i64 k, const f32 *a, i64 row, const f32 *b, const i64 *at, f32 *c, i64 ldc, bool accumulate);
+// The same for `rows` rows of `width` positions of a dense result at once; a row of the right-hand side is `pitch` long, and 64
+// elements behind the last may be read.
+void lm_direct_plane(i64 m, i64 k, const f32 *a, const f32 *b, const i64 *at, f32 *c, i64 ldc, i64 rows, i64 width, i64 pitch);
 template <typename T> LM_INLINE bool lm_try_few_rows(i64, i64, i64, const T *, i64, i64, const T *, i64, T *, i64, bool) { return false; }
 LM_INLINE bool lm_try_few_rows(i64 m, i64 n, i64 k, const f32 *a, i64 row, i64 step, const f32 *b, i64 ldb, f32 *c, i64 ldc, bool accumulate) {
     return lm_few_rows(m, n, k, a, row, step, b, ldb, c, ldc, accumulate);
