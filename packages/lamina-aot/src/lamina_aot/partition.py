@@ -97,7 +97,7 @@ class _Facts:
         for node, vertex in number.items():
             net.add(vertex, vertex + 1, self._keeping(node, eager))
             kept = _checkpointed(node) is not None or recompute_cost(node) >= banned_from
-            if node.op == "placeholder" or (kept and not self._again(node)):
+            if node.op == "placeholder" or _copies_input(node) or (kept and not self._again(node)):
                 net.add(source, vertex, INFINITE)
             for user in node.users:
                 if user in self.after_tangent or (user.op == "output" and node in self.gradients):
@@ -112,9 +112,7 @@ class _Facts:
     def _again(self, node: Node) -> bool:
         """Is it inside a checkpoint region: computed again. What leaves the region is kept: others start there."""
         region = _checkpointed(node)
-        return region is not None and all(
-            _checkpointed(user) == region for user in node.users if user in self.forward
-        )
+        return region is not None and all(_checkpointed(user) == region for user in node.users if user in self.forward)
 
     def _keeping(self, node: Node, eager: bool) -> int:
         if isinstance(node.spec, tuple):
@@ -128,6 +126,11 @@ class _Facts:
         size = 2 * bytes_of(node) + 2  # written by the forward, read by the backward
         charge = {FREE: 2.0, CHEAP: 1.0, MODERATE: 0.75, BANNED: 0.5}[recompute_cost(node)]
         return int(size * (1.0 if eager else charge)) + 1
+
+
+def _copies_input(node: Node) -> bool:
+    """Did the user copy an input: then the caller may write to that before the backward runs."""
+    return node.target == "clone" and isinstance(node.args[0], Node) and node.args[0].op == "placeholder"
 
 
 def _checkpointed(node: Node) -> str | None:

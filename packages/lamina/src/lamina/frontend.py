@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import operator as python_operators
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
-
-import numpy as np
 
 import lamina_prims
 import lamina_tensor
 from lamina_aot.replay import resolve
-from lamina_dynamo.frontend import DataDependent, Member, SizePolicy
-from lamina_dynamo.guard import Ambient, Guard, is_none, length, tensor_matches
-from lamina_dynamo.source import Attr, Item, Source
-from lamina_fx import Device, DType, TensorSpec
-from lamina_fx.symbolic import ShapeEnv
+from lamina_dynamo.frontend import DataDependent, Member
+from lamina_dynamo.guard import Ambient
 from lamina_prims import Operator
 from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, amp, autograd, creation, fake_creation, fake_tensor, operator_of
 from lamina_tensor.creator import creating_tensors
-from lamina_tensor.namespace import Namespace
 from lamina_tensor.utils import checkpoint
+
+from .frontend_modes import FrontendModes
+from .frontend_tensors import FrontendTensors
 
 __all__ = ["LaminaFrontend"]
 
@@ -118,7 +114,7 @@ class _Recording(Mode):
         return self.record(operator.id, args, kwargs, lambda: operator(*args, **kwargs))
 
 
-class LaminaFrontend:
+class LaminaFrontend(FrontendTensors, FrontendModes):
     """lamina_tensor as a front end."""
 
     name = "lamina"
@@ -159,102 +155,6 @@ class LaminaFrontend:
         self._entry_grad_mode = True
         self._effects: dict[str, str | None] = {}
         self._resolved: dict[str, Callable[..., Any]] = {}
-
-    # -- arrays ----------------------------------------------------------------------------------------
-
-    def is_array(self, value: object) -> bool:
-        """Tensors with data."""
-        return isinstance(value, Tensor) and value._array is not None
-
-    def is_constant(self, value: object) -> bool:
-        """dtypes, devices, namespaces of functions."""
-        return isinstance(value, (DType, Device, Namespace))
-
-    def is_fake(self, value: object) -> bool:
-        """Tensors without data."""
-        return isinstance(value, Tensor) and value._array is None
-
-    def fake(self, value: Any, shape_env: ShapeEnv, policy: SizePolicy) -> Any:
-        """A tensor of the same class, spec and gradient needs, without data."""
-        sizes, strides = value._sizes, value._strides
-        order = _dense_order(sizes, strides)
-        if order is None:
-            spec = TensorSpec(sizes, value.dtype, strides, value.device)
-        else:
-            shape = [policy(dim, size) for dim, size in enumerate(sizes)]
-            spec = TensorSpec(shape, value.dtype, _strides_in_order(shape, order), value.device)
-        made = fake_tensor(spec)
-        if type(value) is not Tensor:
-            made = Tensor._make_subclass(type(value), made, False)
-        if value._requires_grad:
-            made._requires_grad = True
-        return made
-
-    def array_type(self, fake: Any) -> type:
-        """The fake's own class."""
-        return type(fake)
-
-    def spec(self, fake: Any) -> TensorSpec:
-        """Shape, dtype, strides, device."""
-        return fake.spec
-
-    def truth(self, fake: Any) -> bool | None:
-        """It depends on the data; of a tensor with several elements it is an error."""
-        return None
-
-    def guards(self, value: Any, source: Source, fake: Any) -> list[Guard]:
-        """Class, dtype, device, fixed sizes and strides, requires_grad."""
-        return [tensor_matches(source, value, fake.spec, flag_mask=1, flag_values=int(value._requires_grad))]
-
-    def memory_bounds(self, value: Any) -> tuple[int, int]:
-        """First and one past the last byte of a tensor's elements."""
-        start = value.data_ptr()
-        extent = 1
-        for size, stride in zip(value._sizes, value._strides, strict=True):
-            if size == 0:
-                return start, start
-            extent += (size - 1) * stride
-        return start, start + extent * value.dtype.itemsize
-
-    def shares_memory(self, first: Any, second: Any) -> bool:
-        """Whether two tensors have an element in common."""
-        try:
-            return np.shares_memory(first.detach().numpy(), second.detach().numpy(), max_work=10_000)
-        except np.exceptions.TooHardError:
-            return True
-
-    def memory_key(self, fake: Any) -> int:
-        """Equal for fakes over the same memory."""
-        return id(fake.storage)
-
-    # -- gradients -------------------------------------------------------------------------------------
-
-    def takes_gradient(self, fake: Any) -> bool:
-        """Whether a backward pass accumulates into it."""
-        return bool(fake._requires_grad) and fake.is_leaf
-
-    def gradient(self, value: Any) -> Any:
-        """The gradient that a tensor of the caller has."""
-        return value.grad
-
-    def backward_guards(self, value: Any, source: Source, fake: Any) -> list[Guard] | str:
-        """It stays a leaf, and nobody hooks into its gradient."""
-        if not value._requires_grad:
-            return []
-        if not value._is_leaf:
-            return "was computed outside of the graph"
-        hooks = Attr(source, "_hooks")
-        if value._hooks is None:
-            quiet = [is_none(hooks)]
-        elif any(value._hooks):
-            return "has hooks on its gradient"
-        else:
-            quiet = [length(Item(hooks, place), 0) for place in range(2)]
-        return [tensor_matches(source, value, fake.spec, flag_mask=3, flag_values=3), *quiet]
-
-    def attach_gradient(self, fake: Any, gradient: Any) -> None:
-        """Let the fake have this gradient."""
-        fake._grad = gradient
 
     # -- operators -------------------------------------------------------------------------------------
 
@@ -403,58 +303,13 @@ class LaminaFrontend:
             raise DataDependent("assignment to Tensor.data")
         return {"grad": "grad_set", "requires_grad": "requires_grad_"}.get(name)
 
-    # -- modes -----------------------------------------------------------------------------------------
-
-    def ambient(self) -> Sequence[Ambient]:
-        """Grad mode, inference mode, default dtype."""
-        self._entry_grad_mode = _C.is_grad_enabled()
-        return self._ambient
-
-    def mode_function(self, function: object) -> str | None:
-        """The functions that read and set those."""
-        try:
-            return self._mode_functions.get(function)
-        except TypeError:
-            return None
-
-    def get_mode(self, name: str) -> Any:
-        """A mode's value now."""
-        return self._modes[name][0]()
-
-    def set_mode(self, name: str, value: Any) -> Any:
-        """Set a mode; returns what the setter returns."""
-        return self._modes[name][1](value)
-
-    def regions(self) -> tuple[str, ...]:
-        """``no_grad`` or ``enable_grad`` where the mode is not that of the frame's entry; ``autocast:bfloat16``."""
-        state = amp.autocast_state()
-        found = () if state is None else (f"autocast:{state}",)
-        now = _C.is_grad_enabled()
-        if now:
-            return found if self._entry_grad_mode else ("enable_grad", *found)
-        return ("no_grad", *found)
-
-    @contextmanager
-    def entering(self, regions: tuple[str, ...]) -> Iterator[None]:
-        """While the block runs, the grad mode and autocast are those of these regions."""
-        wanted = [r for r in regions if r in ("no_grad", "enable_grad")]
-        state = next((r.partition(":")[2] for r in regions if r.startswith("autocast:")), None)
-        if not wanted and state is None:
-            yield
-            return
-        mode = wanted[-1] == "enable_grad" if wanted else _C.is_grad_enabled()
-        before = _C.set_grad_enabled(mode)
-        try:
-            with amp.state_set(state):
-                yield
-        finally:
-            _C.set_grad_enabled(before)
-
     def skip_reason(self, code: CodeType) -> str | None:
         """Frames of the eager engine are not captured; those of nn and optim are."""
         path = code.co_filename
         if path.startswith(_HERE):
             return "part of the compiler"
+        if path == "<string>" and code.co_qualname.startswith("__create_fn__"):
+            return "a method that dataclasses made"  # the compiler's own, when a backward half is compiled late
         if not path.startswith(self._home):
             return None
         inner = path[len(self._home) :]
@@ -475,34 +330,3 @@ def _lookup(cls: type, name: str) -> Any:
         if name in base.__dict__:
             return base.__dict__[name]
     return None
-
-
-def _dense_order(sizes: Sequence[int], strides: Sequence[int]) -> list[int] | None:
-    """Dimensions from outermost to innermost of a tensor without gaps or overlaps; None for others."""
-    order = sorted(range(len(sizes)), key=lambda d: (-strides[d], -sizes[d]))
-    expected = 1
-    for dim in reversed(order):
-        if sizes[dim] != 1 and strides[dim] != expected:
-            return None
-        expected *= max(sizes[dim], 1)
-    if all(sizes[d] == 1 or strides[d] == e for d, e in zip(range(len(sizes)), _row_major(sizes), strict=True)):
-        return list(range(len(sizes)))
-    return order
-
-
-def _row_major(sizes: Sequence[int]) -> list[int]:
-    strides, step = [], 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= max(size, 1)
-    return strides[::-1]
-
-
-def _strides_in_order(shape: Sequence[Any], order: list[int]) -> list[Any]:
-    strides: list[Any] = [1] * len(shape)
-    step: Any = 1
-    for dim in reversed(order):
-        strides[dim] = step
-        size = shape[dim]
-        step = step * (size if type(size) is not int or size > 1 else 1)
-    return strides
