@@ -64,7 +64,8 @@ def test_checkpointed_values_are_not_kept() -> None:
         return (g.call_function("sum", (g.call_function("mul", (h, h)),)),)
 
     halves = partition(joint_of(build, (64, 32), (32, 64)))
-    assert all(place == "input" for place, _ in halves.places)
+    kept = [node.target for node in halves.saved if node.op != "placeholder"]
+    assert kept == ["exp"]  # what leaves the region is kept, as in eager: others start there
     assert [n for n in halves.backward.nodes if n.target == "matmul"]
 
 
