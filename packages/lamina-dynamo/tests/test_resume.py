@@ -228,6 +228,8 @@ def test_tail_does_not_grow_the_stack():
         return _core.tail(countdown, n - 1) if n else "done"
 
     assert _core.call_resume(countdown, 5000) == "done"
+    assert _core.finish_resume(_core.tail(countdown, 3)) == "done"
+    assert _core.finish_resume((countdown, 3)) == (countdown, 3)  # an ordinary result
     assert len(set(map(id, depth))) == 1
 
 
