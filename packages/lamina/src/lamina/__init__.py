@@ -22,7 +22,8 @@ _LAZY = {
     "get_num_threads": "threads",
     "set_num_threads": "threads",
 }
-_MODULES = frozenset(("backends", "compiler", *(n.removeprefix("lamina.") for n in aliases.ALIASES if n.count(".") == 1)))
+_TOP = [name.removeprefix("lamina.") for name in aliases.ALIASES if name.count(".") == 1]
+_MODULES = frozenset(("backends", "compiler", *_TOP))
 
 
 def __getattr__(name: str) -> Any:

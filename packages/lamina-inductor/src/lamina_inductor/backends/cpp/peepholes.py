@@ -34,7 +34,7 @@ def _block(body: tuple[Stmt, ...], lets: dict[str, Let]) -> tuple[Stmt, ...]:
             result.append(_masked_exp(_erf_plus_one(stmt, lets), lets))
         elif type(stmt) is Loop:
             before, loop = _hoist_reciprocals(replace(stmt, body=_block(stmt.body, lets)))
-            result += [*before, loop]
+            result += [*(let for let in before if let not in result), loop]  # a loop beside it may have the same
         elif hasattr(stmt, "body"):
             result.append(replace(stmt, body=_block(stmt.body, lets)))  # type: ignore[type-var, union-attr, attr-defined]
         else:
@@ -76,8 +76,10 @@ def _hoist_reciprocals(loop: Loop) -> tuple[list[Stmt], Loop]:
     body: list[Stmt] = []
     for stmt in loop.body:
         if _is_hoistable(stmt, inside):
-            name = f"{stmt.name}_inv"  # type: ignore[union-attr]
-            before.append(Let(name, stmt.dtype, "reciprocal", (stmt.args[1],)))  # type: ignore[union-attr]
+            name = f"{stmt.args[1]}_inverse"  # type: ignore[union-attr]
+            inverse = Let(name, stmt.dtype, "reciprocal", (stmt.args[1],))  # type: ignore[union-attr]
+            if inverse not in before:
+                before.append(inverse)
             stmt = replace(stmt, op="mul", args=(stmt.args[0], name))  # type: ignore[union-attr, type-var]
         body.append(stmt)
     return before, replace(loop, body=tuple(body)) if before else loop
