@@ -32,6 +32,8 @@ class CppBackend:
 
     name = "cpp"
     keep: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset()
+    """Names that ``compile(options=...)`` may hold: none yet."""
 
     def program(self, graph: Graph, *, name: str = "graph") -> Program:
         """The kernels and steps for ``graph``, before any C++ is made: for inspection and tests."""

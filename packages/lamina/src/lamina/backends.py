@@ -42,6 +42,7 @@ class ReferenceBackend:
 
     name: str = "reference"
     keep: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset()
 
     def compile(self, graph: Graph, *, name: str, options: dict[str, Any]) -> ReferenceArtifact:
         """Nothing to compile."""

@@ -33,6 +33,10 @@ class GraphCompiler:
         self.backend = backend
         self.memory_budget = memory_budget
         self.options = options or {}
+        unknown = sorted(set(self.options) - set(getattr(backend, "options", self.options)))
+        if unknown:
+            takes = ", ".join(sorted(backend.options)) or "none"  # type: ignore[attr-defined]
+            raise ValueError(f"the backend {backend.name!r} has no option {unknown[0]!r}; it takes: {takes}")
 
     def __call__(self, captured: Graph, inputs: Sequence[Any], context: Any = None) -> Callable[..., Sequence[Any]]:
         """Compile; returns a callable over the captured graph's inputs that returns its outputs as a tuple.
