@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from tracing import assert_same, trace
 
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_inductor import CppBackend
 from lamina_inductor.host.threads import default_threads, set_num_threads
 from lamina_inductor.ir.program import HostCall
-from lamina_prims import ops
+from lamina_prims import decompose, ops
 
 
 def check(fn: Any, *arrays: Any, kernels_only: bool = False) -> None:
@@ -83,3 +84,62 @@ def test_searches(right: bool) -> None:
         check(lambda s, v: ops.searchsorted(s, v, right=right), sequence, wanted, kernels_only=True)
         rows = np.sort(rng.standard_normal((3, length)), axis=-1)
         check(lambda s, v: ops.searchsorted(s, v, right=right), rows, rows[:, ::-1].copy(), kernels_only=True)
+
+
+def _unaligned(array: Any) -> Any:
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    view = memory[1:].view(array.dtype).reshape(array.shape)
+    view[...] = array
+    return view
+
+
+def _frozen(array: Any) -> Any:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+LAYOUTS = {
+    "transposed": lambda a: np.ascontiguousarray(a.T).T,
+    "sliced": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "offset": lambda a: np.concatenate([a[:1], a])[1:],
+    "reversed": lambda a: a[::-1].copy()[::-1],
+    "reversed twice": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "fortran": np.asfortranarray,
+    "unaligned": _unaligned,
+    "read-only": _frozen,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ["float32", "int64", "bool", "complex128"])
+def test_inputs_in_any_layout(layout: str, kind: str) -> None:
+    """The graph was compiled for dense inputs; others are copied, none is changed."""
+    array = np.random.default_rng(5).integers(0, 3, (37, 19)).astype(kind)
+    graph, _ = trace(lambda x: (ops.cumsum(x, 1), ops.mul(x, x)), array)
+    artifact = CppBackend().compile(graph)
+    given = LAYOUTS[layout](array)
+    for have, want in zip(artifact(given), (ops.cumsum(array, 1), array * array), strict=True):
+        assert_same(np.asarray(have), want)
+    np.testing.assert_array_equal(given, array)
+
+
+def test_expanded_inputs() -> None:
+    row = np.arange(5, dtype=np.float32)
+    graph, _ = trace(lambda x: ops.exp(x), np.zeros((3, 5), np.float32))
+    given = np.lib.stride_tricks.as_strided(row, (3, 5), (0, 4))
+    assert_same(np.asarray(CppBackend().compile(graph)(given)[0]), np.exp(given))
+
+
+@pytest.mark.parametrize("layout", ["reversed", "unaligned", "read-only", "transposed"])
+def test_a_written_input_is_never_a_copy(layout: str) -> None:
+    """What cannot be written in place is refused, and stays as it was."""
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((7, 5), float32)))
+    graph.call_function("copy_to", (x.node, ops.exp(x).node), effect="write")
+    graph.output(())
+    artifact = CppBackend().compile(decompose(graph, level="prims"))
+    given = LAYOUTS[layout](np.zeros((7, 5), np.float32))
+    with pytest.raises(RuntimeError, match="is written by the program"):
+        artifact(given)
+    np.testing.assert_array_equal(given, 0)

@@ -51,7 +51,8 @@ def with_strides(array: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndar
 
 def _as_array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value, value.dtype.newbyteorder("="))
+        array = np.ascontiguousarray(value, value.dtype.newbyteorder("="))
+        return array if array.flags.aligned else array.copy()
     if hasattr(value, "__dlpack__") and not hasattr(value, "__lamina_abi__"):
         return np.from_dlpack(value)
     return np.asarray(value)
@@ -77,7 +78,13 @@ def adapter(name: str, inputs: Sequence[tuple[str, DType, bool] | None]) -> Call
         label, dtype, written = row
         where = f"{name}: input {index} ({label})"
         if sizes is None:
-            return _read(where, value, dtype)
+            found = _read(where, value, dtype)
+            if written and isinstance(value, np.ndarray) and not np.may_share_memory(found, value):
+                raise RuntimeError(
+                    f"{where} is written by the program, so its elements must be aligned, in the machine's byte order "
+                    f"and at strides that are not negative; got {describe(value)} with strides {value.strides} (bytes)."
+                )
+            return found
         array = _as_array(value) if not isinstance(value, np.ndarray) else value
         if array.dtype != numpy_dtype(dtype) or array.shape != sizes:
             raise RuntimeError(
