@@ -30,7 +30,7 @@ def column_nest(flat: Flat, fast: Symbol) -> tuple[Loop, ...]:
     others = [a for a in flat.rows if a is not fast]
     spare = len(flat.axes) + 1
     width = flat.sizes[fast]
-    tile = _tile(width, flat)
+    tile = max(1, _tile(width, flat))  # of an empty tensor it would be 0
     tiles = (width + tile - 1) // tile
     tile_axis, place = axis_symbol(spare, tiles), axis_symbol(spare + 1, tile)
     from .flat import substitute
