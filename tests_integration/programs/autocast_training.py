@@ -14,7 +14,12 @@ import lamina.nn.functional as F
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv, self.fc1, self.norm, self.fc2 = nn.Conv2d(1, 4, 3), nn.Linear(64, 16), nn.LayerNorm(16), nn.Linear(16, 3)
+        self.conv, self.fc1, self.norm, self.fc2 = (
+            nn.Conv2d(1, 4, 3),
+            nn.Linear(64, 16),
+            nn.LayerNorm(16),
+            nn.Linear(16, 3),
+        )
 
     def forward(self, x):
         x = F.max_pool2d(F.relu(self.conv(x)), 2)

@@ -71,7 +71,9 @@ class Net(nn.Module):
         x = F.elu(self.conv1(x, edge_index))
         x = F.dropout(x, p=0.0, training=self.training)
         x = self.conv2(x, edge_index)
-        pooled = torch.zeros(2, x.size(1)).scatter_reduce(0, batch.view(-1, 1).expand_as(x), x, "mean", include_self=False)
+        pooled = torch.zeros(2, x.size(1)).scatter_reduce(
+            0, batch.view(-1, 1).expand_as(x), x, "mean", include_self=False
+        )
         return F.log_softmax(x, dim=1), pooled
 
 

@@ -16,7 +16,9 @@ from lamina.utils.checkpoint import checkpoint, checkpoint_sequential
 class Block(nn.Module):
     def __init__(self, dim):
         super().__init__()
-        self.net = nn.Sequential(OrderedDict([("up", nn.Linear(dim, 2 * dim)), ("act", nn.ELU()), ("down", nn.Linear(2 * dim, dim))]))
+        self.net = nn.Sequential(
+            OrderedDict([("up", nn.Linear(dim, 2 * dim)), ("act", nn.ELU()), ("down", nn.Linear(2 * dim, dim))])
+        )
 
     def forward(self, x):
         return x + self.net(x)
@@ -52,7 +54,9 @@ def run(compile: Any) -> list[Any]:
     def record(name, module, inputs, output):
         stats[name].append(output.detach().std().item())
 
-    handles = [m.register_forward_hook(partial(record, n)) for n, m in plain.named_modules() if isinstance(m, nn.Linear)]
+    handles = [
+        m.register_forward_hook(partial(record, n)) for n, m in plain.named_modules() if isinstance(m, nn.Linear)
+    ]
     pre = plain.blocks[0].register_forward_pre_hook(lambda module, args: (args[0] * 2,))
     gradients = []
     full = plain.blocks[1].register_full_backward_hook(lambda m, gin, gout: gradients.append(gout[0].norm().item()))

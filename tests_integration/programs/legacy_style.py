@@ -1,4 +1,4 @@
-"""Older spellings that programs still contain: FloatTensor, Variable, type(), .data, volatile-free loops, cuda checks."""
+"""Older spellings that programs still contain: FloatTensor, Variable, type(), .data, checks for cuda."""
 
 from __future__ import annotations
 

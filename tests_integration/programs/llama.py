@@ -43,7 +43,9 @@ def precompute_freqs_cis(dim: int, end: int, theta: float = 10000.0):
     return torch.polar(torch.ones_like(freqs), freqs)
 
 
-def apply_rotary_complex(xq: torch.Tensor, xk: torch.Tensor, freqs_cis: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def apply_rotary_complex(
+    xq: torch.Tensor, xk: torch.Tensor, freqs_cis: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     xq_ = torch.view_as_complex(xq.float().reshape(*xq.shape[:-1], -1, 2))
     xk_ = torch.view_as_complex(xk.float().reshape(*xk.shape[:-1], -1, 2))
     freqs_cis = freqs_cis.view(1, xq_.shape[1], 1, xq_.shape[-1])
@@ -67,7 +69,11 @@ class Attention(nn.Module):
     def __init__(self, args: ModelArgs):
         super().__init__()
         self.n_kv_heads = args.n_heads if args.n_kv_heads is None else args.n_kv_heads
-        self.n_heads, self.n_rep, self.head_dim = args.n_heads, args.n_heads // self.n_kv_heads, args.dim // args.n_heads
+        self.n_heads, self.n_rep, self.head_dim = (
+            args.n_heads,
+            args.n_heads // self.n_kv_heads,
+            args.dim // args.n_heads,
+        )
         self.wq = nn.Linear(args.dim, args.n_heads * self.head_dim, bias=False)
         self.wk, self.wv = (nn.Linear(args.dim, self.n_kv_heads * self.head_dim, bias=False) for _ in range(2))
         self.wo = nn.Linear(args.n_heads * self.head_dim, args.dim, bias=False)

@@ -47,7 +47,10 @@ def run(compile: Any) -> list[Any]:
 
     def train_step(x, t):
         optimizer.zero_grad()
-        loss = residual(model, x, t).pow(2).mean() + (model(x.detach(), torch.zeros_like(t)) + torch.sin(x.detach() * 3)).pow(2).mean()
+        loss = (
+            residual(model, x, t).pow(2).mean()
+            + (model(x.detach(), torch.zeros_like(t)) + torch.sin(x.detach() * 3)).pow(2).mean()
+        )
         loss.backward()
         optimizer.step()
         return loss

@@ -15,9 +15,16 @@ class SiameseNetwork(nn.Module):
     def __init__(self):
         super().__init__()
         self.cnn = nn.Sequential(
-            nn.ReflectionPad2d(1), nn.Conv2d(1, 4, kernel_size=3), nn.ReLU(inplace=True), nn.InstanceNorm2d(4, affine=True),
-            nn.ZeroPad2d(1), nn.Conv2d(4, 6, kernel_size=3, stride=2), nn.PReLU(), nn.AdaptiveMaxPool2d(2), nn.Flatten(),
-        )  # fmt: skip
+            nn.ReflectionPad2d(1),
+            nn.Conv2d(1, 4, kernel_size=3),
+            nn.ReLU(inplace=True),
+            nn.InstanceNorm2d(4, affine=True),
+            nn.ZeroPad2d(1),
+            nn.Conv2d(4, 6, kernel_size=3, stride=2),
+            nn.PReLU(),
+            nn.AdaptiveMaxPool2d(2),
+            nn.Flatten(),
+        )
         self.fc = nn.Sequential(nn.Linear(24, 16), nn.Softplus(), nn.Linear(16, 5))
 
     def forward_once(self, x):
@@ -45,7 +52,9 @@ def run(compile: Any) -> list[Any]:
     net = fill(SiameseNetwork())
     contrastive, triplet = ContrastiveLoss(), nn.TripletMarginLoss(margin=1.0, p=2)
     cosine = nn.CosineEmbeddingLoss(margin=0.1)
-    optimizer = torch.optim.Adam([{"params": net.cnn.parameters(), "lr": 1e-3}, {"params": net.fc.parameters()}], lr=1e-2)
+    optimizer = torch.optim.Adam(
+        [{"params": net.cnn.parameters(), "lr": 1e-3}, {"params": net.fc.parameters()}], lr=1e-2
+    )
 
     def step(anchor, positive, negative, label):
         optimizer.zero_grad()

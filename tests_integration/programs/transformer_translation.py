@@ -32,9 +32,15 @@ class Translator(nn.Module):
         self.d_model = d_model
         self.src_embed, self.tgt_embed = nn.Embedding(vocab, d_model), nn.Embedding(vocab, d_model)
         self.pos = PositionalEncoding(d_model)
-        layer = nn.TransformerEncoderLayer(d_model, nhead, 32, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(layer, num_layers=2, norm=nn.LayerNorm(d_model), enable_nested_tensor=False)
-        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(d_model, nhead, 32, dropout=0.0, batch_first=True), 1)
+        layer = nn.TransformerEncoderLayer(
+            d_model, nhead, 32, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.encoder = nn.TransformerEncoder(
+            layer, num_layers=2, norm=nn.LayerNorm(d_model), enable_nested_tensor=False
+        )
+        self.decoder = nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(d_model, nhead, 32, dropout=0.0, batch_first=True), 1
+        )
         self.generator = nn.Linear(d_model, vocab)
 
     def forward(self, src, tgt):
@@ -42,9 +48,12 @@ class Translator(nn.Module):
         tgt_mask = torch.triu(torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool), diagonal=1)
         memory = self.encoder(self.pos(self.src_embed(src) * math.sqrt(self.d_model)), src_key_padding_mask=src_padding)
         out = self.decoder(
-            self.pos(self.tgt_embed(tgt) * math.sqrt(self.d_model)), memory, tgt_mask=tgt_mask,
-            tgt_key_padding_mask=tgt_padding, memory_key_padding_mask=src_padding,
-        )  # fmt: skip
+            self.pos(self.tgt_embed(tgt) * math.sqrt(self.d_model)),
+            memory,
+            tgt_mask=tgt_mask,
+            tgt_key_padding_mask=tgt_padding,
+            memory_key_padding_mask=src_padding,
+        )
         return self.generator(out)
 
 

@@ -76,7 +76,9 @@ def run(compile: Any) -> list[Any]:
 
     def train_step(image, mask):
         logits = model(image)
-        loss = F.binary_cross_entropy_with_logits(logits, mask, pos_weight=torch.tensor([2.0])) + dice_loss(logits, mask)
+        loss = F.binary_cross_entropy_with_logits(logits, mask, pos_weight=torch.tensor([2.0])) + dice_loss(
+            logits, mask
+        )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_value_(model.parameters(), 0.5)

@@ -1,4 +1,4 @@
-"""What programs written for PyTorch find beside operators: distributions, packed sequences, autocast, names of types."""
+"""What programs for PyTorch find beside operators: distributions, packed sequences, autocast, names of types."""
 
 from __future__ import annotations
 
