@@ -98,7 +98,7 @@ class Body:
                 self._after.append(None)
                 in_entry = not (item.name == "RESUME" and item.arg == 0)
             else:
-                placed = _expand(_as_free(item, cells) if as_free else item)
+                placed = [_as_free(part, cells) if as_free else part for part in _expand(item)]
                 self._after.append(placed[0])
                 self.items.extend(placed)
             index += 1
