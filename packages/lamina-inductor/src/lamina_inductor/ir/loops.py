@@ -45,7 +45,8 @@ class Value:
     """
 
     __slots__ = (
-        "attrs", "axes", "back", "backward", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full", "gathers",
+        "attrs", "axes", "back", "backward", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full",
+        "gathers",
         "inputs", "kind", "lazy", "name", "op", "order", "origin", "outputs", "rule", "shape", "strides", "users",
     )  # fmt: skip
 

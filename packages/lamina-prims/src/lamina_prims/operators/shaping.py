@@ -266,7 +266,14 @@ def slice_scatter(
     dim, start, end = slice_bounds(input, dim, start, end, step)
     size, length = input.shape[dim], src.shape[dim]
     src = src if element_type(src) is dtype else ops.convert_element_type(src, dtype)
-    if type(step) is int and step == 1 and type(start) is int and start == 0 and end is not None and surely_same((end,), (size,)):
+    if (
+        type(step) is int
+        and step == 1
+        and type(start) is int
+        and start == 0
+        and end is not None
+        and surely_same((end,), (size,))
+    ):
         return src
     if type(length) is int and length == 0:
         return input

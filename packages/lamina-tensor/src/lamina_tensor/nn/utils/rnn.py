@@ -37,7 +37,6 @@ class PackedSequence(NamedTuple):
         return self._replace(data=self.data.to(*args, **kwargs))
 
 
-
 def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0) -> Tensor:
     """Stack sequences (L_i, *) into (L, B, *) (or (B, L, *)), filled up with ``padding_value``."""
     longest = max(s.shape[0] for s in sequences)
