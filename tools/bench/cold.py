@@ -1,7 +1,8 @@
 """First-call times: a new process, empty caches (cold), then a new process with the caches kept (warm).
 
 Imports of the engine are not counted, and Python's own bytecode files exist: a process that only imports the engine
-runs first. Beside wall time stands processor time (this process and its compilers'), which a busy machine disturbs less.
+runs first. Beside wall time stands processor time (this process and its compilers'), which a busy machine disturbs
+less.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def measure(engine: str, python: str, case: str, repeats: int = 1) -> tuple[str,
                 kept.append(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return tuple(f"{min(t[0] for t in kept):.2f} ({min(t[1] for t in kept):.2f})" for kept in times)  # type: ignore[return-value]
+    return tuple(f"{min(t[0] for t in kept):.2f} ({min(t[1] for t in kept):.2f})" for kept in times)  # type:
+ignore[return-value]
 
 
 def _once(engine: str, python: str, case: str, environment: dict[str, str]) -> tuple[float, float] | None:

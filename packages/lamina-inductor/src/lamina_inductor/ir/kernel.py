@@ -5,9 +5,12 @@ A kernel is a sequence of *phases*: the statements of ``Kernel.body`` are loops 
 stands a barrier. A backend prints a phase as a function of a range ``[begin, end)`` of its axis, so a host can give
 chunks of several kernels to the threads of one parallel region (see ``program.Launch``).
 
-Values are in static single assignment form: every ``Let``, ``Load``, ``IndexValue`` and accumulator defines a name once on
-each path (blocks that stand side by side may compute the same name again). Operands (``args``, ``value``) are such names
-(``str``) or Python constants (``bool``, ``int``, ``float``, ``complex``), which take the dtype of the statement that uses
+Values are in static single assignment form: every ``Let``, ``Load``, ``IndexValue`` and accumulator defines a name
+once on
+each path (blocks that stand side by side may compute the same name again). Operands (``args``, ``value``) are such
+names
+(``str``) or Python constants (``bool``, ``int``, ``float``, ``complex``), which take the dtype of the statement that
+uses
 them (for comparisons: of the other operand). A name is visible in the rest of the block that defines it, and in blocks
 nested there. An accumulator is visible to ``Accumulate`` inside its loop and as a value after the loop.
 

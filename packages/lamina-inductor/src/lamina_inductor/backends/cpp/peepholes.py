@@ -5,7 +5,8 @@ sum, a
   norm's deviation): one rounding more, a tenth of the time. Divisions by constants stay, so that they round as in
   eager;
 - ``erf(x) + 1`` becomes one function, which needs one polynomial instead of two and does not cancel for negative ``x``;
-- ``exp`` of what a mask may have set to minus infinity becomes our own polynomial: the C library's vector version leaves
+- ``exp`` of what a mask may have set to minus infinity becomes our own polynomial: the C library's vector version
+leaves
   its fast path for a whole vector when one element is far out of range (ten times the time).
 """
 
@@ -36,7 +37,8 @@ def _block(body: tuple[Stmt, ...], lets: dict[str, Let]) -> tuple[Stmt, ...]:
             before, loop = _hoist_reciprocals(replace(stmt, body=_block(stmt.body, lets)))
             result += [*(let for let in before if let not in result), loop]  # a loop beside it may have the same
         elif hasattr(stmt, "body"):
-            result.append(replace(stmt, body=_block(stmt.body, lets)))  # type: ignore[type-var, union-attr, attr-defined]
+            result.append(replace(stmt, body=_block(stmt.body, lets)))  # type: ignore[type-var, union-attr,
+attr-defined]
         else:
             result.append(stmt)
     return tuple(result)
