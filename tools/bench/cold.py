@@ -69,8 +69,7 @@ def measure(engine: str, python: str, case: str, repeats: int = 1) -> tuple[str,
                 kept.append(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return tuple(f"{min(t[0] for t in kept):.2f} ({min(t[1] for t in kept):.2f})" for kept in times)  # type:
-ignore[return-value]
+    return tuple(f"{min(t[0] for t in kept):.2f} ({min(t[1] for t in kept):.2f})" for kept in times)  # type: ignore[return-value]
 
 
 def _once(engine: str, python: str, case: str, environment: dict[str, str]) -> tuple[float, float] | None:

@@ -37,8 +37,7 @@ def _block(body: tuple[Stmt, ...], lets: dict[str, Let]) -> tuple[Stmt, ...]:
             before, loop = _hoist_reciprocals(replace(stmt, body=_block(stmt.body, lets)))
             result += [*(let for let in before if let not in result), loop]  # a loop beside it may have the same
         elif hasattr(stmt, "body"):
-            result.append(replace(stmt, body=_block(stmt.body, lets)))  # type: ignore[type-var, union-attr,
-attr-defined]
+            result.append(replace(stmt, body=_block(stmt.body, lets)))  # type: ignore[type-var, union-attr, attr-defined]
         else:
             result.append(stmt)
     return tuple(result)
