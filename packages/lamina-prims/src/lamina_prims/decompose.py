@@ -166,10 +166,11 @@ class _Builder(GraphBuilder):
         if node is None or node.op != "call_function" or node.target != "reshape":
             return value, shape, dims
         source = node.args[0]
-        spec: Any = source.spec
-        left = list(spec.shape)
+        before: Any = source.spec
+        after: Any = node.spec
+        left = list(before.shape)
         kept = []
-        for size, dim in zip(node.spec.shape, dims, strict=True):
+        for size, dim in zip(after.shape, dims, strict=True):
             if left and surely_same((size,), left[:1]):
                 kept.append(dim)
                 left.pop(0)
