@@ -1,6 +1,6 @@
 """Making tensors: from data, and the front end's options (``requires_grad``, ``out``, ``device``) of the creators.
 
->>> zeros(2, 3).shape, tensor([1, 2]).dtype
+>>> creator("zeros")(2, 3).shape, tensor([1, 2]).dtype
 (lamina.Size([2, 3]), lamina.int64)
 """
 
