@@ -13,9 +13,11 @@ struct Block {
     char *memory;
     int64_t bytes;
     bool taken;
+    int loose; // how often in a row it was taken for much less than its size
 };
 constexpr int kBlocks = 16;
 constexpr int kKept = 4; // free blocks kept at most
+constexpr int kLoose = 32; // a block that was much too large so often in a row is given up for one of the right size
 Block blocks[kBlocks];
 
 char *allocate(int64_t bytes) {
@@ -39,18 +41,22 @@ int best_fit(int64_t bytes) {
 
 void release(int i) {
     free(blocks[i].memory);
-    blocks[i] = {nullptr, 0, false};
+    blocks[i] = {nullptr, 0, false, 0};
 }
 
-// Free blocks smaller than what is asked for now will be outgrown: one goes, so that memory does not pile up.
-void drop_smallest_free(int keep) {
-    int count = 0, smallest = -1;
-    for (int i = 0; i < kBlocks; ++i)
-        if (blocks[i].memory && !blocks[i].taken) {
-            ++count;
-            if (smallest < 0 || blocks[i].bytes < blocks[smallest].bytes) smallest = i;
-        }
-    if (count > keep) release(smallest);
+// So that memory does not pile up: the smallest free block goes when more than `keep` are free, or all such (`every`).
+void drop_smallest_free(int keep, bool every) {
+    for (;;) {
+        int count = 0, smallest = -1;
+        for (int i = 0; i < kBlocks; ++i)
+            if (blocks[i].memory && !blocks[i].taken) {
+                ++count;
+                if (smallest < 0 || blocks[i].bytes < blocks[smallest].bytes) smallest = i;
+            }
+        if (count <= keep) return;
+        release(smallest);
+        if (!every) return;
+    }
 }
 
 } // namespace
@@ -60,15 +66,19 @@ char *lm_take_workspace(int64_t bytes) {
     if (bytes <= 0) return empty;
     int i = best_fit(bytes);
     if (i >= 0) {
-        blocks[i].taken = true;
-        return blocks[i].memory;
+        blocks[i].loose = blocks[i].bytes > bytes + bytes / 8 ? blocks[i].loose + 1 : 0;
+        if (blocks[i].loose < kLoose || bytes < (4 << 20)) {
+            blocks[i].taken = true;
+            return blocks[i].memory;
+        }
+        release(i); // what needed it, a first call perhaps, does not run any more
     }
-    drop_smallest_free(kKept - 1);
+    drop_smallest_free(0, true); // all are too small: the new block serves their programs, too
     char *memory = allocate(bytes);
     if (!memory) return nullptr;
     for (Block &block : blocks)
         if (!block.memory) {
-            block = {memory, bytes, true};
+            block = {memory, bytes, true, 0};
             break;
         }
     return memory; // not in the table when that is full: then it is freed on return
@@ -78,7 +88,7 @@ void lm_give_workspace(char *memory) {
     for (Block &block : blocks)
         if (block.memory == memory) {
             block.taken = false;
-            drop_smallest_free(kKept);
+            drop_smallest_free(kKept, false);
             return;
         }
     static char *const none = lm_take_workspace(0);
