@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+DEFAULT_EVERY = 9
+"""Of the operators, every ninth is in the default part."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is not in the default part."""
+    if config.getoption("--all-samples", default=False):
+        return
+    here = Path(__file__).parent
+    mine = [item for item in items if here in item.path.parents]
+    left_out = {item for k, item in enumerate(mine) if k % DEFAULT_EVERY}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

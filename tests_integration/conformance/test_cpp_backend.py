@@ -19,8 +19,6 @@ from lamina_testing.compare import assert_same
 from lamina_testing.operators import graph_of_call, samples_of
 from lamina_testing.suites import BackendSuite
 
-DEFAULT_EVERY = 9
-
 
 def join(graphs: list[Graph]) -> Graph:
     """One graph that computes what all of these do, with their inputs and outputs in a row."""
@@ -60,12 +58,6 @@ def _flat_arrays(value: Any) -> list[Any]:
 
 class TestCpp(BackendSuite):
     """Every sample of an operator, in one library."""
-
-    @pytest.fixture(autouse=True)
-    def _choose(self, request: pytest.FixtureRequest) -> None:
-        number = [*BackendSuite.test_samples.pytestmark[0].args[1]].index(request.node.callspec.params["id"])
-        if number % DEFAULT_EVERY and not request.config.getoption("--all-samples", default=False):
-            pytest.skip("not in the default part: run with --all-samples")
 
     @pytest.mark.parametrize("id", BackendSuite.test_samples.pytestmark[0].args[1])
     def test_samples(self, id: str) -> None:

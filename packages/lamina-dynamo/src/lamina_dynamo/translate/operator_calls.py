@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator as python_operators
+from contextlib import suppress
 from typing import Any
 
 from lamina_fx.symbolic import SymBool, SymFloat, SymInt, UnbackedSizeError
@@ -20,6 +21,7 @@ from ..variables import (
     VariableTracker,
     realize,
 )  # fmt: skip
+from ..variables.base import NotConstant
 
 __all__ = ["HostFloat", "OperatorCalls"]
 
@@ -265,10 +267,8 @@ class OperatorCalls:
             return dict(zip(names, [self._argument(v, tensor, scalar) for v in value.value_list(self)], strict=True))
         if isinstance(value, UserObjectVariable) and value.native is not None:
             return self._argument(value.native, tensor, scalar)
-        try:
+        with suppress(NotConstant, Unsupported):
             return value.as_constant()
-        except Exception:  # noqa: BLE001  (NotConstant or Unsupported: either way it cannot be an argument)
-            pass
         example = getattr(value, "real", None)
         if example is not None and self.frontend.is_constant(example):
             return example
