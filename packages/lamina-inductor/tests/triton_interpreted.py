@@ -140,7 +140,7 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarr
         function.fn.__globals__["libdevice"] = Library()
         arguments: list[Any] = [HostTensor(memory[b]) for b in launch.buffers]
         arguments += [*launch.sizes, *([HostTensor(error)] if launch.kernel.checks else [])]
-        function[(launch.grid,)](*arguments, **launch.kernel.constants)
+        function[launch.grid](*arguments, **launch.kernel.constants)
     return [memory[r.value] for r in program.program.outputs], int(error[0])
 
 

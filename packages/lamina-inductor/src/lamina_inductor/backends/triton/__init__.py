@@ -9,9 +9,9 @@ from __future__ import annotations
 from .backend import TritonBackend
 from .compile import CompiledKernel, MissingTriton, compile_ptx, load_function
 from .elementwise import supports
-from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+from .program import ExternStep, Scratch, TensorDescriptor, TritonKernel, TritonLaunch, TritonProgram
 
 __all__ = [
-    "CompiledKernel", "ExternStep", "MissingTriton", "TritonBackend", "TritonKernel", "TritonLaunch", "TritonProgram",
-    "compile_ptx", "load_function", "supports",
+    "CompiledKernel", "ExternStep", "MissingTriton", "Scratch", "TensorDescriptor", "TritonBackend", "TritonKernel",
+    "TritonLaunch", "TritonProgram", "compile_ptx", "load_function", "supports",
 ]  # fmt: skip

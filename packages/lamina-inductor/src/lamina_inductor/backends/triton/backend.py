@@ -7,7 +7,7 @@
 >>> _ = graph.output((ops.exp(x).node,))
 >>> emitted = TritonBackend().emit(graph, name="f")
 >>> [(launch.kernel.name, launch.grid) for launch in emitted.launches]
-[('k0_exp', 4)]
+[('k0_exp', (4,))]
 >>> print(emitted.kernels[0].source)
 @triton.jit
 def k0_exp(b0, b1, n, XBLOCK: tl.constexpr):

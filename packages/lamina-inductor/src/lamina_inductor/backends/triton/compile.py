@@ -87,7 +87,7 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True)
     signature = dict(kernel.parameters) | dict.fromkeys(kernel.constants, "constexpr")
     constants = {(len(names) + k,): value for k, value in enumerate(kernel.constants.values())}
     attributes = {(k,): _ALIGNED for k, name in enumerate(names) if name in kernel.aligned}
-    options = {"num_warps": kernel.tile.warps, "enable_fp_fusion": enable_fp_fusion}
+    options = kernel.options | {"enable_fp_fusion": enable_fp_fusion}
     source = ASTSource(function, signature, constants, attributes)
     result = triton.compile(source, target=GPUTarget("cuda", sm, 32), options=options)
     shared = int(result.metadata.shared)

@@ -149,4 +149,4 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
         x = kernel.tile.x
         grid = (extent + (x - 1)) // x if known is None else -(-known // x)
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
-        yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, grid)
+        yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))

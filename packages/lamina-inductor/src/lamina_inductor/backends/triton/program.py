@@ -8,11 +8,11 @@ from typing import Any
 
 from lamina_fx.symbolic import Expr
 
-from ...ir.program import Program, Step
+from ...ir.program import Operand, Program, Step
 from .prelude import IMPORTS, functions_for
 from .tiles import Tile
 
-__all__ = ["ExternStep", "TritonKernel", "TritonLaunch", "TritonProgram"]
+__all__ = ["ExternStep", "Scratch", "TensorDescriptor", "TritonKernel", "TritonLaunch", "TritonProgram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,13 @@ class TritonKernel:
     Attributes:
         name: says which operators are in it.
         source: the function alone; ``module`` is a text that can be run.
-        parameters: names and types in Triton's spelling (``("b0", "*fp32")``, ``("n", "i32")``); block sizes apart.
+        parameters: names and types in Triton's spelling (``("b0", "*fp32")``, ``("n", "i32")``), ``tl.constexpr``
+            parameters apart: those stand behind all others.
         tile: the block sizes and warps that the text was made for.
         aligned: parameters that are multiples of 16 in every launch: pointers, and sizes that happen to be.
         origins: what was fused, as (node name, operator id, "file:line").
+        blocks: values of the ``tl.constexpr`` parameters, in order; None: ``XBLOCK`` and ``RBLOCK`` of the tile.
+        stages: of software pipelines; None: the compiler's choice.
     """
 
     name: str
@@ -34,11 +37,20 @@ class TritonKernel:
     tile: Tile
     aligned: frozenset[str]
     origins: tuple[tuple[str, str, str], ...]
+    blocks: tuple[tuple[str, Any], ...] | None = None
+    stages: int | None = None
 
     @property
-    def constants(self) -> dict[str, int]:
+    def constants(self) -> dict[str, Any]:
         """Values of the ``tl.constexpr`` parameters."""
+        if self.blocks is not None:
+            return dict(self.blocks)
         return {"XBLOCK": self.tile.x} | ({"RBLOCK": self.tile.r} if self.tile.r else {})
+
+    @property
+    def options(self) -> dict[str, int]:
+        """What the compiler is told beside the text."""
+        return {"num_warps": self.tile.warps} | ({} if self.stages is None else {"num_stages": self.stages})
 
     @property
     def checks(self) -> bool:
@@ -52,14 +64,39 @@ class TritonKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory of a step: ``bytes`` from ``offset`` (a multiple of 256) in a region that all steps share, so it holds
+    nothing from one step for the next, except between launches that stand side by side."""
+
+    bytes: Expr | int
+    offset: Expr | int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDescriptor:
+    """A descriptor that the host makes of an operand (parameter type ``tensordesc<fp16[64, 128]>``): ``block`` is the
+    tile; the last stride is 1, the others are multiples of 16 bytes, as is the address."""
+
+    operand: Operand
+    block: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TritonLaunch:
-    """Run a kernel on a grid of ``grid`` programs; arguments in the order of its parameters: buffers of the program,
-    sizes, and the address of the error word where it checks."""
+    """Run a kernel on a grid of programs; arguments in the order of its parameters.
+
+    Attributes:
+        buffers: for pointers: names of the program's buffers, operands (a buffer's address plus the offset), scratch
+            memory, or descriptors.
+        sizes: integers (and numbers for ``fp32`` and ``fp64`` parameters) behind them; then comes the address of the
+            error word where the kernel checks.
+        grid: one to three numbers of programs.
+    """
 
     kernel: TritonKernel
-    buffers: tuple[str, ...]
-    sizes: tuple[Expr | int, ...]
-    grid: Expr | int
+    buffers: tuple[str | Operand | Scratch | TensorDescriptor, ...]
+    sizes: tuple[Expr | int | float, ...]
+    grid: tuple[Expr | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +151,5 @@ def _module(source: str) -> str:
 def launch_text(launch: TritonLaunch) -> str:
     """A launch in one line, for people."""
     arguments: tuple[Any, ...] = (*launch.buffers, *launch.sizes)
-    return f"{launch.kernel.name}[{launch.grid}]({', '.join(map(str, arguments))})"
+    grid = ", ".join(map(str, launch.grid))
+    return f"{launch.kernel.name}[{grid}]({', '.join(map(str, arguments))})"
