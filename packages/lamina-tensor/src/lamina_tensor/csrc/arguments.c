@@ -1,12 +1,13 @@
 /* Nested arguments: which tensors are among them, and the same with arrays in place of tensors. */
 #include "tensor.h"
 
-enum { HAS_TENSOR = 1, HAS_NO_DATA = 2, HAS_GRAD = 4, HAS_FOREIGN = 8 };
+enum { HAS_TENSOR = 1, HAS_NO_DATA = 2, HAS_GRAD = 4, HAS_DEVICE = 8 };
 
 static int scan_value(PyObject *value) {
     if (tensor_check(value)) {
         TensorObject *t = (TensorObject *)value;
-        return HAS_TENSOR | (t->h.flags & LAMINA_NO_DATA ? HAS_NO_DATA : 0) | (requires_grad(t) ? HAS_GRAD : 0);
+        return HAS_TENSOR | (t->h.flags & LAMINA_NO_DATA ? HAS_NO_DATA : 0) | (requires_grad(t) ? HAS_GRAD : 0) |
+               (t->array && t->h.device ? HAS_DEVICE : 0);
     }
     int bits = 0;
     if (PyTuple_Check(value) || PyList_Check(value)) {

@@ -66,7 +66,7 @@ static int plain_operands(FastOp *self, PyObject *const *args, Py_ssize_t count,
     for (Py_ssize_t i = 0; i < count; i++) {
         if (!tensor_check(args[i])) continue;
         TensorObject *t = (TensorObject *)args[i];
-        if (!t->array || (code >= 0 && t->h.dtype != code)) return 0;
+        if (!on_host(t) || (code >= 0 && t->h.dtype != code)) return 0;
         code = t->h.dtype;
         rank = t->h.ndim;
         out[i] = t->array;
@@ -152,7 +152,7 @@ static PyObject *call_kernel(FastOp *self, PyObject *const *args, Py_ssize_t cou
     for (Py_ssize_t i = 0; i < total; i++) {
         if (tensor_check(args[i])) {
             TensorObject *t = (TensorObject *)args[i];
-            if (!t->array) return call_slow(self, args, count, names);
+            if (!on_host(t)) return call_slow(self, args, count, names);
             operands[i] = t->array;
             tensors++;
             if (grad_enabled && requires_grad(t)) grad = 1;
@@ -204,7 +204,7 @@ static int mark_view(FastOp *self, TensorObject *parent, TensorObject *view, PyO
 static PyObject *call_view(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *operands[MAX_ARGUMENTS];
     TensorObject *parent = count && tensor_check(args[0]) ? (TensorObject *)args[0] : NULL;
-    if (!parent || !parent->array || count > MAX_ARGUMENTS || (names && PyTuple_GET_SIZE(names)) ||
+    if (!parent || !on_host(parent) || count > MAX_ARGUMENTS || (names && PyTuple_GET_SIZE(names)) ||
         (grad_enabled && requires_grad(parent)))
         return call_slow(self, args, count, names);
     operands[0] = parent->array;

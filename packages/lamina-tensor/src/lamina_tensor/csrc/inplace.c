@@ -26,13 +26,13 @@ PyObject *write_ufunc(PyObject *module, PyObject *const *args, Py_ssize_t count)
     unsigned long dtypes = PyLong_AsUnsignedLong(args[1]);
     TensorObject *target = (TensorObject *)args[2], *other = NULL;
     Py_ssize_t given = PyTuple_GET_SIZE(args[3]);
-    if (!tensor_check(args[2]) || given > 1 || !target->array || !(dtypes >> target->h.dtype & 1)) Py_RETURN_FALSE;
+    if (!tensor_check(args[2]) || given > 1 || !on_host(target) || !(dtypes >> target->h.dtype & 1)) Py_RETURN_FALSE;
     PyObject *operands[3] = {target->array, NULL, NULL};
     if (given) {
         PyObject *value = PyTuple_GET_ITEM(args[3], 0);
         if (tensor_check(value)) {
             other = (TensorObject *)value;
-            if (!other->array || other->h.dtype != target->h.dtype || other->h.ndim > target->h.ndim) Py_RETURN_FALSE;
+            if (!on_host(other) || other->h.dtype != target->h.dtype || other->h.ndim > target->h.ndim) Py_RETURN_FALSE;
             operands[1] = other->array;
         } else {
             int code = target->h.dtype, real = code >= LAMINA_FLOAT16 && code <= LAMINA_COMPLEX128;

@@ -116,8 +116,8 @@ static int check_request(int ndim, int dtype, int device) {
         PyErr_Format(PyExc_ValueError, "a tensor of %d dimensions and dtype code %d cannot be made", ndim, dtype);
         return -1;
     }
-    if (device != LAMINA_CPU) {
-        PyErr_Format(PyExc_RuntimeError, "no memory for device code %d: only the CPU is supported here", device);
+    if (device != LAMINA_CPU && device != LAMINA_CUDA) {
+        PyErr_Format(PyExc_RuntimeError, "no memory for device code %d", device);
         return -1;
     }
     return 0;
@@ -125,8 +125,8 @@ static int check_request(int ndim, int dtype, int device) {
 
 static PyObject *abi_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int device,
                            int device_index) {
-    (void)device_index;
     if (check_request(ndim, dtype, device) < 0) return NULL;
+    if (device == LAMINA_CUDA) return device_empty(ndim, sizes, strides, dtype, device_index);
     int64_t last = 0, count = 1;
     for (int i = ndim - 1; i >= 0; i--) {
         if (sizes[i] < 0) {
@@ -146,11 +146,12 @@ static PyObject *abi_empty(int ndim, const int64_t *sizes, const int64_t *stride
 
 static PyObject *abi_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype,
                                  int device, int device_index, PyObject *owner) {
-    (void)device_index;
     if (check_request(ndim, dtype, device) < 0) return NULL;
+    if (device == LAMINA_CUDA) return device_from_memory(data, ndim, sizes, strides, dtype, device_index, owner);
     return tensor_over(data, ndim, sizes, strides, dtype, owner);
 }
 
-static lamina_abi abi = {LAMINA_ABI_VERSION, sizeof(lamina_tensor), &TensorBase_Type, abi_empty, abi_from_memory};
+static lamina_abi abi = {LAMINA_ABI_VERSION, sizeof(lamina_tensor), &TensorBase_Type, abi_empty, abi_from_memory,
+                         device_stream};
 
 PyObject *abi_capsule(void) { return PyCapsule_New(&abi, LAMINA_ABI_CAPSULE, NULL); }

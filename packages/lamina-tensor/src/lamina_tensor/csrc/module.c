@@ -171,6 +171,9 @@ static PyMethodDef functions[] = {
     {"set_grad_enabled", py_set_grad_enabled, METH_O, "Switch recording; returns what it was."},
     {"is_inference", py_is_inference, METH_NOARGS, "Is this thread in inference mode?"},
     {"set_inference", py_set_inference, METH_O, "Switch inference mode; returns what it was."},
+    {"use_device", use_device, METH_VARARGS, "Register what is known of the device library."},
+    {"set_stream", set_stream, METH_VARARGS, "Set this thread's stream of a device; returns the one before."},
+    {"wrap_device", wrap_device, METH_VARARGS, "New tensor over an array on the device, of this dtype code (-1: its own)."},
     {"empty", py_empty, METH_VARARGS, "New tensor over aligned, uninitialised memory."},
     {NULL}};
 
@@ -179,12 +182,14 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "lamina_tensor._C
 
 PyMODINIT_FUNC PyInit__C(void) {
     import_array();
-    PyTypeObject *types[] = {&StorageBase_Type, &NumpyStorage_Type, &TensorBase_Type, &FastOp_Type, &Block_Type};
-    const char *names[] = {"StorageBase", "NumpyStorage", "TensorBase", "FastOp", "Block"};
+    PyTypeObject *types[] = {&StorageBase_Type, &NumpyStorage_Type, &TensorBase_Type, &FastOp_Type,
+                             &Block_Type, &CudaStorage_Type};
+    const char *names[] = {"StorageBase", "NumpyStorage", "TensorBase", "FastOp", "Block",
+                           "CudaStorage"};
     PyObject *module = PyModule_Create(&definition);
     PyObject *capsule = module ? abi_capsule() : NULL;
     if (!capsule) return NULL;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         if (PyType_Ready(types[i]) < 0 || PyModule_AddObjectRef(module, names[i], (PyObject *)types[i]) < 0) return NULL;
     }
     if (PyDict_SetItemString(TensorBase_Type.tp_dict, "__lamina_abi__", capsule) < 0) return NULL;

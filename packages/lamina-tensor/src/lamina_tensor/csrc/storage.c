@@ -56,3 +56,13 @@ PyTypeObject NumpyStorage_Type = {
     .tp_clear = (inquiry)storage_clear,
     .tp_base = &StorageBase_Type,
 };
+
+PyTypeObject CudaStorage_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "lamina_tensor._C.CudaStorage",
+    .tp_basicsize = sizeof(StorageObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Memory of a GPU, held by an array of the device library. Made by wrapping one.",
+    .tp_traverse = (traverseproc)storage_traverse,
+    .tp_clear = (inquiry)storage_clear,
+    .tp_base = &StorageBase_Type,
+};

@@ -61,7 +61,7 @@ static PyArrayObject *usable(PyObject *value) {
                                             NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_ENSUREARRAY, NULL);
 }
 
-static TensorObject *new_tensor(PyTypeObject *type) {
+TensorObject *new_tensor(PyTypeObject *type) {
     TensorObject *t = (TensorObject *)type->tp_alloc(type, 0);
     if (!t) return NULL;
     t->h.sizes = t->dims;
@@ -72,6 +72,7 @@ static TensorObject *new_tensor(PyTypeObject *type) {
 }
 
 PyObject *wrap_array(PyTypeObject *type, PyObject *value) {
+    if (is_device_array(value)) return wrap_device_array(type, value, -1);
     PyArrayObject *array = usable(value);
     if (!array) return NULL;
     TensorObject *t = new_tensor(type);
@@ -128,6 +129,7 @@ PyObject *wrap_view(PyObject *parent_object, PyObject *value) {
         PyErr_SetString(PyExc_TypeError, "wrap_view: expected a tensor with data");
         return NULL;
     }
+    if (parent->h.device == LAMINA_CUDA && is_device_array(value)) return wrap_device_view(parent, value, -1);
     if (!PyArray_Check(value)) return wrap_array(registered.tensor_type, value);
     PyArrayObject *array = usable(value);
     if (!array) return NULL;

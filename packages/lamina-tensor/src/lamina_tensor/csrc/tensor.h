@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct {
     lamina_tensor h;
-    PyObject *array;   /* ndarray over the tensor's elements; NULL with LAMINA_NO_DATA */
+    PyObject *array;   /* ndarray (on a GPU: the device library's array) over the elements; NULL with LAMINA_NO_DATA */
     PyObject *storage; /* StorageObject */
     PyObject *counter; /* StorageObject whose version this tensor counts; NULL: the storage's */
     PyObject *spec;    /* TensorSpec, made when asked for */
@@ -62,7 +62,7 @@ typedef struct {
 } Registered;
 
 extern Registered registered;
-extern PyTypeObject StorageBase_Type, NumpyStorage_Type, TensorBase_Type, FastOp_Type, Block_Type;
+extern PyTypeObject StorageBase_Type, NumpyStorage_Type, CudaStorage_Type, TensorBase_Type, FastOp_Type, Block_Type;
 extern __thread int grad_enabled, inference_enabled;
 extern const int8_t dtype_itemsize[];
 
@@ -85,5 +85,20 @@ PyObject *to_arrays(PyObject *module, PyObject *args);
 PyObject *set_errstate_ignored(void); /* token, or NULL */
 void reset_errstate(PyObject *token);
 
+TensorObject *new_tensor(PyTypeObject *type);
+int is_device_array(PyObject *value);
+PyObject *cuda_device(int index);
+PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code);
+PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code);
+PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index);
+PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
+                             PyObject *owner);
+void *device_stream(int index);
+PyObject *use_device(PyObject *module, PyObject *args);
+PyObject *set_stream(PyObject *module, PyObject *args);
+PyObject *wrap_device(PyObject *module, PyObject *args);
+
+/* Has it an ndarray: a tensor with data in the host's memory. */
+static inline int on_host(TensorObject *t) { return t->array && t->h.device == LAMINA_CPU; }
 static inline int tensor_check(PyObject *o) { return PyObject_TypeCheck(o, &TensorBase_Type); }
 #endif

@@ -77,17 +77,20 @@ static PyObject *get_dtype(TensorObject *t, void *unused) {
 static PyObject *get_device(TensorObject *t, void *unused) {
     (void)unused;
     if (t->spec) return PyObject_GetAttrString(t->spec, "device");
+    if (t->h.device == LAMINA_CUDA) return cuda_device(t->h.device_index);
     return Py_NewRef(registered.cpu);
 }
 
 static PyObject *get_spec(TensorObject *t, void *unused) {
     if (!t->spec) {
         PyObject *shape = get_sizes(t, unused), *strides = get_strides(t, unused);
-        if (shape && strides)
-            t->spec = PyObject_CallFunctionObjArgs(registered.make_spec, shape,
-                                                   PyTuple_GET_ITEM(registered.dtypes, t->h.dtype), strides, NULL);
+        PyObject *device = get_device(t, unused);
+        if (shape && strides && device)
+            t->spec = PyObject_CallFunctionObjArgs(
+                registered.make_spec, shape, PyTuple_GET_ITEM(registered.dtypes, t->h.dtype), strides, device, NULL);
         Py_XDECREF(shape);
         Py_XDECREF(strides);
+        Py_XDECREF(device);
         if (!t->spec) return NULL;
     }
     return Py_NewRef(t->spec);

@@ -54,6 +54,8 @@ typedef struct {
     /* New tensor over `data`, which lives inside the memory that `owner` keeps alive (it is referenced). */
     PyObject *(*from_memory)(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype,
                              int device, int device_index, PyObject *owner);
+    /* The stream (a CUstream; NULL: the default one) on which this thread's work for a CUDA device is put. */
+    void *(*stream)(int device_index);
 } lamina_abi;
 
 #endif

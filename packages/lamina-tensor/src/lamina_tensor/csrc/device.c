@@ -1,0 +1,187 @@
+/* Tensors in a GPU's memory: the same objects over arrays of the device library. What Python knows of that library
+ * (lamina_tensor.cuda) is given by use_device(); before that no such tensor exists. The current stream of each device
+ * is kept here, so that compiled code reads it without Python. */
+#include "tensor.h"
+
+#define MAX_DEVICES 64
+
+static PyTypeObject *array_type;      /* of the device library's arrays; NULL before the first use */
+static PyObject *describe, *make_empty, *make_from_memory, *devices;
+static __thread void *streams[MAX_DEVICES];
+
+int is_device_array(PyObject *value) { return array_type && PyObject_TypeCheck(value, array_type); }
+
+PyObject *cuda_device(int index) {
+    if (devices && index >= 0 && index < PyTuple_GET_SIZE(devices)) return Py_NewRef(PyTuple_GET_ITEM(devices, index));
+    PyErr_Format(PyExc_RuntimeError, "there is no CUDA device %d", index);
+    return NULL;
+}
+
+static int read_sizes(PyObject *tuple, int64_t *into, int ndim) {
+    for (int i = 0; i < ndim; i++) {
+        into[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+        if (into[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return 0;
+}
+
+/* Fills the head from describe(array, code) -> (array, address, sizes, strides in elements, code, device index);
+ * returns the array to hold, a new reference. `code` >= 0: the element type, where the array's own does not tell. */
+static PyObject *fill_from_device(TensorObject *t, PyObject *value, int code) {
+    PyObject *found = PyObject_CallFunction(describe, "Oi", value, code), *held = NULL, *sizes, *strides;
+    unsigned long long address;
+    int index;
+    if (!found) return NULL;
+    if (!PyArg_ParseTuple(found, "OKO!O!ii", &held, &address, &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &code, &index)) {
+        Py_DECREF(found);
+        return NULL;
+    }
+    int ndim = (int)PyTuple_GET_SIZE(sizes);
+    if (ndim > LAMINA_MAX_DIMS) {
+        PyErr_Format(PyExc_RuntimeError, "a tensor has at most %d dimensions, got %d", LAMINA_MAX_DIMS, ndim);
+        held = NULL;
+    } else if (reserve_dims(t, ndim) < 0 || read_sizes(sizes, t->h.sizes, ndim) < 0 ||
+               read_sizes(strides, t->h.strides, ndim) < 0) {
+        held = NULL;
+    }
+    if (held) {
+        t->h.dtype = (int16_t)code;
+        t->h.data = (void *)(uintptr_t)address;
+        t->h.device = LAMINA_CUDA;
+        t->h.device_index = (int8_t)index;
+        Py_INCREF(held);
+    }
+    Py_DECREF(found);
+    return held;
+}
+
+PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) {
+    TensorObject *t = new_tensor(type);
+    if (!t) return NULL;
+    t->array = fill_from_device(t, value, code);
+    StorageObject *storage = t->array ? (StorageObject *)CudaStorage_Type.tp_alloc(&CudaStorage_Type, 0) : NULL;
+    if (!storage) {
+        Py_DECREF(t);
+        return NULL;
+    }
+    storage->owner = Py_NewRef(t->array);
+    storage->start = t->h.data;
+    int64_t last = 0, empty = 0;
+    for (int i = 0; i < t->h.ndim; i++) {
+        empty |= t->h.sizes[i] == 0;
+        last += (t->h.sizes[i] - 1) * t->h.strides[i];
+    }
+    storage->nbytes = empty ? 0 : (last + 1) * dtype_itemsize[t->h.dtype];
+    t->storage = (PyObject *)storage;
+    t->h.version = &storage->version;
+    return (PyObject *)t;
+}
+
+/* A view of `parent` when the array lies in its storage, otherwise a tensor of its own. */
+PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code) {
+    TensorObject *t = new_tensor(registered.tensor_type);
+    if (!t || !(t->array = fill_from_device(t, value, code))) {
+        Py_XDECREF(t);
+        return NULL;
+    }
+    StorageObject *storage = (StorageObject *)parent->storage;
+    char *data = t->h.data;
+    if (t->h.device_index != parent->h.device_index || data < storage->start ||
+        data >= storage->start + (storage->nbytes ? storage->nbytes : 1)) {
+        Py_DECREF(t);
+        return wrap_device_array(registered.tensor_type, value, code);
+    }
+    t->storage = Py_NewRef(parent->storage);
+    t->counter = Py_XNewRef(parent->counter);
+    t->h.version = parent->h.version;
+    t->h.flags |= LAMINA_IS_VIEW;
+    t->h.offset = (data - storage->start) / dtype_itemsize[t->h.dtype];
+    return (PyObject *)t;
+}
+
+/* -- what compiled code calls ------------------------------------------------------------------------------ */
+
+static int activate(void) {
+    if (array_type) return 0;
+    PyObject *module = PyImport_ImportModule("lamina_tensor.cuda.activation");
+    PyObject *done = module ? PyObject_CallMethod(module, "activate", NULL) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *as_tuple(int ndim, const int64_t *values) {
+    if (!values) return Py_NewRef(Py_None);
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int i = 0; tuple && i < ndim; i++) {
+        PyObject *item = PyLong_FromLongLong(values[i]);
+        if (item) PyTuple_SET_ITEM(tuple, i, item);
+        else Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index) {
+    if (activate() < 0) return NULL;
+    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *tensor = NULL;
+    PyObject *array = shape && steps ? PyObject_CallFunction(make_empty, "OOii", shape, steps, dtype, index) : NULL;
+    if (array) tensor = wrap_device_array(registered.tensor_type, array, dtype);
+    Py_XDECREF(array);
+    Py_XDECREF(shape);
+    Py_XDECREF(steps);
+    return tensor;
+}
+
+PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
+                             PyObject *owner) {
+    if (activate() < 0) return NULL;
+    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *tensor = NULL, *array = NULL;
+    if (shape && steps)
+        array = PyObject_CallFunction(make_from_memory, "KOOiiO", (unsigned long long)(uintptr_t)data, shape, steps,
+                                      dtype, index, owner);
+    if (array) tensor = wrap_device_array(registered.tensor_type, array, dtype);
+    Py_XDECREF(array);
+    Py_XDECREF(shape);
+    Py_XDECREF(steps);
+    return tensor;
+}
+
+void *device_stream(int index) { return index >= 0 && index < MAX_DEVICES ? streams[index] : NULL; }
+
+/* -- what Python calls -------------------------------------------------------------------------------------- */
+
+PyObject *use_device(PyObject *module, PyObject *args) {
+    PyObject *given[5];
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!OOOO!", &PyType_Type, &given[0], &given[1], &given[2], &given[3], &PyTuple_Type, &given[4]))
+        return NULL;
+    Py_XSETREF(array_type, (PyTypeObject *)Py_NewRef(given[0]));
+    Py_XSETREF(describe, Py_NewRef(given[1]));
+    Py_XSETREF(make_empty, Py_NewRef(given[2]));
+    Py_XSETREF(make_from_memory, Py_NewRef(given[3]));
+    Py_XSETREF(devices, Py_NewRef(given[4]));
+    Py_RETURN_NONE;
+}
+
+PyObject *set_stream(PyObject *module, PyObject *args) {
+    int index;
+    unsigned long long stream;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iK", &index, &stream)) return NULL;
+    if (index < 0 || index >= MAX_DEVICES) return PyErr_Format(PyExc_ValueError, "there is no CUDA device %d", index);
+    void *before = streams[index];
+    streams[index] = (void *)(uintptr_t)stream;
+    return PyLong_FromVoidPtr(before);
+}
+
+PyObject *wrap_device(PyObject *module, PyObject *args) {
+    PyObject *value, *parent = Py_None;
+    int code = -1;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O|iO", &value, &code, &parent)) return NULL;
+    if (!is_device_array(value)) return PyErr_Format(PyExc_TypeError, "wrap_device: %R is no array of the device", value);
+    if (parent == Py_None) return wrap_device_array(registered.tensor_type, value, code);
+    if (!tensor_check(parent) || ((TensorObject *)parent)->h.device != LAMINA_CUDA)
+        return PyErr_Format(PyExc_TypeError, "wrap_device: the parent of a view must be a CUDA tensor");
+    return wrap_device_view((TensorObject *)parent, value, code);
+}
