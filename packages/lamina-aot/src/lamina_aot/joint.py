@@ -77,6 +77,8 @@ class JointGraph:
     """Nodes that were written while gradients were computed."""
     grad_inputs: tuple[int, ...] = ()
     """The last ``len(grad_inputs)`` inputs are the ``.grad`` of these inputs."""
+    replaced: tuple[int, ...] = ()
+    """Inputs whose ``.grad`` at entry nothing reads, because the program assigns it first."""
 
     @property
     def results(self) -> tuple[Any, ...]:

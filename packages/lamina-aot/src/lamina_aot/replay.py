@@ -14,7 +14,7 @@ from lamina_fx import Graph, Interpreter, Node
 from lamina_prims import operators
 from lamina_tensor.amp import state_set
 
-__all__ = ["Replay", "resolve", "touches_gradients"]
+__all__ = ["Replay", "replaced_gradients", "resolve", "touches_gradients"]
 
 
 def _backward(loss: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
@@ -58,6 +58,21 @@ def resolve(target: str) -> Callable[..., Any]:
 def touches_gradients(captured: Graph) -> bool:
     """Whether the program reads or changes ``.grad`` of anything."""
     return any(node.target in _TOUCHING for node in captured.nodes)
+
+
+def replaced_gradients(captured: Graph) -> frozenset[int]:
+    """Inputs, by position, whose ``.grad`` the program assigns before anything reads it."""
+    position = {node: k for k, node in enumerate(captured.placeholders)}
+    replaced: set[int] = set()
+    read = {position[n.meta["grad_of"]] for n in captured.placeholders if n.meta.get("grad_of") in position}
+    for node in captured.nodes:
+        if node.target in _BACKWARD:
+            break
+        if node.target == "grad_get":
+            read.add(position.get(node.args[0], -1))
+        elif node.target == "grad_set":
+            replaced.add(position.get(node.args[0], -1))
+    return frozenset(replaced - read - {-1})
 
 
 _BACKWARD = frozenset(("autograd.backward", "autograd.grad"))

@@ -62,6 +62,8 @@ class CompiledGraph:
             return self.forward(*inputs)
         if self.joint.grad_inputs:
             inputs += tuple(inputs[k].grad for k in self.joint.grad_inputs)
+        for k in self.joint.replaced:  # as early as in eager, for the memory
+            inputs[k].grad = None
         if self._tape is None:
             results = self.forward(*inputs)
         else:

@@ -16,7 +16,7 @@ from lamina_tensor import Tensor, autograd
 
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
 from .outputs import describe_outputs
-from .replay import Replay, touches_gradients
+from .replay import Replay, replaced_gradients, touches_gradients
 
 __all__ = ["trace_joint"]
 
@@ -86,6 +86,7 @@ class _Trace:
             tuple(tangents),
             frozenset(backward_nodes),
             tuple(self.grad_inputs),
+            tuple(sorted(self.replaced)),
         )
 
     # -- inputs ----------------------------------------------------------------------------------
@@ -105,6 +106,7 @@ class _Trace:
                 self.nodes.append(self.graph.placeholder(placeholder.target, spec=spec))
                 self.leaves.append(value)
                 self.values.append(value)
+        self.replaced = replaced_gradients(self.captured)
         if touches_gradients(self.captured):
             self._make_grads()
         leaf = [isinstance(v, Tensor) and v.is_leaf for v in self.values]
@@ -124,6 +126,8 @@ class _Trace:
         position = {id(example): k for k, example in enumerate(self.examples)}
         for k, example in enumerate(self.examples):
             if not isinstance(example, Tensor) or not example.is_leaf or example.grad is None:
+                continue
+            if k in self.replaced:
                 continue
             grad = example.grad
             if id(grad) in position:
@@ -156,7 +160,9 @@ class _Trace:
         updates = []
         for k, first in enumerate(self.first_grads):
             value = self.values[k]
-            if not isinstance(value, Tensor) or not value.is_leaf or value.grad is first:
+            if not isinstance(value, Tensor) or not value.is_leaf:
+                continue
+            if value.grad is first and k not in self.replaced:
                 continue
             if value.grad is not None:  # a result of its own, though two gradients may have one value
                 self.results.append(self.tracer.value(value.grad))

@@ -6,7 +6,7 @@ frame run in plain Python with one warning.
 
 from __future__ import annotations
 
-__all__ = ["BreakReason", "DynamoError", "InternalError", "Unsupported"]
+__all__ = ["BreakReason", "DynamoError", "InternalError", "StartAgain", "Unsupported"]
 
 from dataclasses import dataclass
 
@@ -29,6 +29,10 @@ class Unsupported(DynamoError):
         self.hint = hint
         self.frame: object = None
         """The symbolic frame in which it was raised."""
+
+
+class StartAgain(DynamoError):
+    """The translation must begin anew: what the caller's objects hold has changed meanwhile (a state was made)."""
 
 
 class InternalError(DynamoError):

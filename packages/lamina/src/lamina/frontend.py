@@ -23,6 +23,7 @@ from lamina_prims.modes import Mode
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, amp, autograd, creation, fake_creation, fake_tensor, operator_of
 from lamina_tensor.creator import creating_tensors
+from lamina_tensor.optim import Optimizer
 from lamina_tensor.utils import checkpoint
 
 from .frontend_modes import FrontendModes
@@ -255,10 +256,29 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
             return "region", "checkpoint"
         if function is autograd.Function.apply.__func__:
             return "class", "autograd.function"
+        if function is Optimizer.make_state:
+            return "prepare", "make_state"
         module = getattr(function, "__module__", None) or ""
         if module.startswith("lamina_tensor.autograd.") and not module.endswith(".grad_mode"):
             return "refuse", f"{module.rpartition('.')[2]}.{function.__qualname__} of lamina's autograd"
         return None
+
+    def prepare(self, function: Any, owner: Any, known: Callable[[Any], Any]) -> bool:
+        """Make the state of parameters that the first call of ``Optimizer.make_state`` would make: compiled code then
+        finds it at every call. Left to the program where it has looked at the state before.
+        """
+        if known(owner.state) is not None:
+            return False
+        missing = [
+            (parameter, group)
+            for group in owner.param_groups
+            for parameter in group["params"]
+            if not owner.state.get(parameter) and (parameter if (f := known(parameter)) is None else f).grad is not None
+        ]
+        made = [(parameter, owner.init_state(parameter, group)) for parameter, group in missing]
+        for parameter, state in made:
+            owner.state[parameter].update(state)
+        return any(state for _, state in made)
 
     # -- attributes ------------------------------------------------------------------------------------
 

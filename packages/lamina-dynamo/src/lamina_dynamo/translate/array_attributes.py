@@ -91,7 +91,7 @@ class ArrayAttributes:
     def tensor_set_attribute(self, tensor: TensorVariable, name: str, value: VariableTracker) -> bool:
         """Assign an attribute that is an operator (``x.grad = y``); False when it is an ordinary one."""
         if name == "grad":
-            self.load_gradient(tensor)
+            self.with_gradient.add(tensor)  # what it had at entry no longer matters
         try:
             id_ = self.frontend.set_member(tensor.fake, name)
         except DataDependent as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _core
 from .. import guard as g
-from ..errors import Unsupported
+from ..errors import StartAgain, Unsupported
 from ..variables import (
     BuiltinVariable,
     ConstantVariable,
@@ -77,7 +77,9 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
         if mode is not None:
             return self.mode_call(mode, args)
         special = self.frontend.function_rule(fn)
-        if special is not None:
+        if special is not None and special[0] == "prepare":
+            self._prepare(fn, args)
+        elif special is not None:
             return self._special_function(*special, args, kwargs)
         replacement = BY_FUNCTION.get(fn)
         if replacement is not None and replacement is not fn:
@@ -105,6 +107,23 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
             return args[0].call(self, args[1:], named)
         finally:
             self.region_tags = outer
+
+    def _prepare(self, function: Any, args: list[Any]) -> None:
+        """Let the front end make now, outside of the graph, what the call would make in the first call only."""
+        real = getattr(args[0], "real", None) if args else None
+        if real is None or args[0].source is None:
+            return
+
+        def known(value: Any) -> Any:
+            """What the region made of an object of the caller: a fake, True for others that it has read, or None."""
+            tracker = self.seen.get(id(value), (None, None))[1]
+            if isinstance(tracker, TensorVariable):
+                self.load_gradient(tracker)
+                return tracker.fake
+            return None if tracker is None else True
+
+        if self.frontend.prepare(function, real, known):
+            raise StartAgain(f"{function.__qualname__} was prepared")
 
     def regions(self) -> tuple[str, ...]:
         """The region tags of a node made now."""

@@ -61,9 +61,8 @@ class OperatorCalls:
         effect = frontend.effect(id)
         if effect is None and function is not None and self.traces:
             return self.traced_call(function, args, kwargs)
-        if effect == "grad":
-            if id.startswith("autograd."):
-                self.guard_backward(id)
+        if effect == "grad" and id.startswith("autograd."):
+            self.guard_backward(id)
             self.load_gradients()
         elif effect == "write" and self.deferred:
             self.writing()

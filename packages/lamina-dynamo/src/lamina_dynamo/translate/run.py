@@ -8,7 +8,7 @@ from types import CellType, CodeType
 from typing import Any
 
 from ..config import Config
-from ..errors import BreakReason, DynamoError, InternalError, Unsupported
+from ..errors import BreakReason, DynamoError, InternalError, StartAgain, Unsupported
 from ..output import Backend
 from .finish import finish
 from .frame import Frame, StopTranslation
@@ -79,6 +79,8 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
             _record(breaks, frame.steps_to_break(), _reason(tx, error.reason, error.hint), config, error)
         except BreakBefore as error:
             _record(breaks, error.steps, _reason(tx, error.reason, ""), config, None)
+        return None
+    except StartAgain:
         return None
     except DynamoError:
         raise

@@ -367,11 +367,10 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop (or zero) the gradients of all parameters."""
         for parameter in self.parameters():
-            if parameter.grad is not None:
-                if set_to_none:
-                    parameter.grad = None
-                else:
-                    parameter.grad.detach_().zero_()
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.detach_().zero_()
 
     def apply(self, fn: Callable[[Module], Any]) -> Module:
         """Call ``fn`` on every module below, then on this one."""

@@ -41,14 +41,14 @@ class Adam(Optimizer):
         defaults = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**defaults, "amsgrad": amsgrad, "maximize": maximize})
 
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """No step taken, moments of zero."""
+        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+        step = root.zeros((), dtype=float32)
+        return {"step": step, **{name: root.zeros_like(parameter) for name in names}}
+
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
-        if not state:
-            state["step"] = root.zeros((), dtype=float32)
-            state["exp_avg"] = root.zeros_like(parameter)
-            state["exp_avg_sq"] = root.zeros_like(parameter)
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = root.zeros_like(parameter)
         lr, (beta1, beta2), decay = group["lr"], group["betas"], group["weight_decay"]
         if group["maximize"]:
             gradient = -gradient

@@ -18,7 +18,8 @@ Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, T
 class Optimizer:
     """Holds parameters in groups with options each, and state per parameter.
 
-    Subclasses define ``update(parameter, gradient, state, group)``, which changes the parameter in place.
+    Subclasses define ``update(parameter, gradient, state, group)``, which changes the parameter in place, and
+    ``init_state(parameter, group)``, which gives the state of a parameter before its first update.
 
     Raises:
         TypeError: parameters that are no tensors.
@@ -58,11 +59,10 @@ class Optimizer:
         """Drop (or zero) the gradients."""
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.grad is not None:
-                    if set_to_none:
-                        parameter.grad = None
-                    else:
-                        parameter.grad.detach_().zero_()
+                if set_to_none:
+                    parameter.grad = None
+                elif parameter.grad is not None:
+                    parameter.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient; ``closure`` evaluates the model again and returns the loss."""
@@ -71,11 +71,26 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         with no_grad():
+            self.make_state()
             for group in self.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
                         self.update(parameter, parameter.grad, self.state[parameter], group)
         return loss
+
+    def make_state(self) -> None:
+        """Give a state to every parameter that has a gradient and none yet: one before its first update.
+
+        `step` begins with it. Capture calls it while compiling, so that the first step is compiled like all others.
+        """
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and not self.state[parameter]:
+                    self.state[parameter].update(self.init_state(parameter, group))
+
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter that was never updated; empty where an optimizer has none."""
+        return {}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Change one parameter in place; gradients are off."""

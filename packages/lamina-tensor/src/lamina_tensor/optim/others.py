@@ -31,14 +31,17 @@ class RMSprop(Optimizer):
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**options, "momentum": momentum, "centered": centered})
 
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """Averages of zero."""
+        names = ["square_avg"]
+        if group["momentum"] > 0:
+            names.append("momentum_buffer")
+        if group["centered"]:
+            names.append("grad_avg")
+        return {name: root.zeros_like(parameter) for name in names}
+
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
-        if not state:
-            state["square_avg"] = root.zeros_like(parameter)
-            if group["momentum"] > 0:
-                state["momentum_buffer"] = root.zeros_like(parameter)
-            if group["centered"]:
-                state["grad_avg"] = root.zeros_like(parameter)
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         alpha, square = group["alpha"], state["square_avg"]
@@ -70,11 +73,13 @@ class Adagrad(Optimizer):
         options = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
         super().__init__(params, {**options, "initial_accumulator_value": initial_accumulator_value})
 
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """No step taken, the sum at its first value."""
+        first = root.full_like(parameter, group["initial_accumulator_value"])
+        return {"step": root.zeros((), dtype=float32), "sum": first}
+
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
-        if not state:
-            state["step"] = root.zeros((), dtype=float32)
-            state["sum"] = root.full_like(parameter, group["initial_accumulator_value"])
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         rate = group["lr"] / (1 + state["step"] * group["lr_decay"])
@@ -93,11 +98,12 @@ class Adadelta(Optimizer):
         check_range("rho", rho, 0.0, 1.0000001)
         super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay})
 
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """Averages of zero."""
+        return {"square_avg": root.zeros_like(parameter), "acc_delta": root.zeros_like(parameter)}
+
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
-        if not state:
-            state["square_avg"] = root.zeros_like(parameter)
-            state["acc_delta"] = root.zeros_like(parameter)
         if group["weight_decay"] != 0:
             gradient = gradient + parameter * group["weight_decay"]
         rho, eps = group["rho"], group["eps"]

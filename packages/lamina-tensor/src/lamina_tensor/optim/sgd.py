@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from lamina_fx import float64
+
+from ..namespace import root
 from ..tensor import Tensor
 from .optimizer import Optimizer, Parameters, check_range
 
@@ -32,6 +35,15 @@ class SGD(Optimizer):
         defaults = {"lr": lr, "momentum": momentum, "dampening": dampening}
         super().__init__(params, {**defaults, "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize})
 
+    def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """With momentum: a buffer of zeros; with dampening, also whether it applies: 0 at the first step, then 1."""
+        if group["momentum"] == 0:
+            return {}
+        state = {"momentum_buffer": root.zeros_like(parameter)}
+        if group["dampening"] != 0:
+            state["damped"] = root.zeros((), dtype=float64)
+        return state
+
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         if group["maximize"]:
@@ -40,10 +52,11 @@ class SGD(Optimizer):
             gradient = gradient + parameter * group["weight_decay"]
         momentum = group["momentum"]
         if momentum != 0:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = gradient.clone()
-            else:
-                buffer.mul_(momentum).add_(gradient * (1 - group["dampening"]))
+            buffer, damped = state["momentum_buffer"], state.get("damped")
+            share: Any = 1 - group["dampening"]
+            if damped is not None:  # the first gradient counts in full
+                share = share**damped
+                damped.fill_(1)
+            buffer.mul_(momentum).add_(gradient if group["dampening"] == 0 else gradient * share)
             gradient = gradient + buffer * momentum if group["nesterov"] else buffer
         parameter.sub_(gradient * group["lr"])
