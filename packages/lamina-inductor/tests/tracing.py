@@ -19,8 +19,8 @@ def spec_of(array: np.ndarray) -> TensorSpec:
     return TensorSpec(array.shape, array_dtype(array.dtype), strides)
 
 
-def trace(fn: Any, *args: Any, **kwargs: Any) -> tuple[Graph, list[np.ndarray]]:
-    """The graph of ``fn`` in strict primitives, and the arrays that are its inputs."""
+def trace(fn: Any, *args: Any, keep: frozenset[str] = frozenset(), **kwargs: Any) -> tuple[Graph, list[np.ndarray]]:
+    """The graph of ``fn`` in strict primitives and the ids to ``keep``, and the arrays that are its inputs."""
     graph = Graph()
     builder = GraphBuilder(graph)
     arrays: list[np.ndarray] = []
@@ -36,7 +36,7 @@ def trace(fn: Any, *args: Any, **kwargs: Any) -> tuple[Graph, list[np.ndarray]]:
     result = fn(*[lift(a) for a in args], **{k: lift(v) for k, v in kwargs.items()})
     flat = result if isinstance(result, (tuple, list)) else (result,)
     graph.output(tuple(getattr(r, "node", r) for r in flat if r is not None))
-    return decompose(graph, level="prims"), arrays
+    return decompose(graph, level="prims", keep=keep), arrays
 
 
 def copied(array: np.ndarray) -> np.ndarray:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.kernel import Accumulate, BindIndex, If, IndexValue, Kernel, Let, Load, Local, Loop, Stmt, Store
-from ..ir.program import Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand, Program
+from ..ir.program import (
+    Attention,
+    AttentionBackward,
+    Convolution,
+    CopyBuffer,
+    Gemm,
+    HostCall,
+    KernelCall,
+    Launch,
+    Operand,
+    Program,
+)
 
 __all__ = ["format_body", "format_kernel", "format_program"]
 
@@ -101,11 +112,21 @@ def _step(step: Any) -> str:
     if type(step) is Convolution:
         text = f"convolution {_view(step.out)} = {_view(step.input)} * {_view(step.weight)}"
         return text + (f" then {_call(step.epilogue)}" if step.epilogue else "")
+    if type(step) is Attention:
+        return f"attention {_view(step.out)} = {_attention_operands(step)}"
+    if type(step) is AttentionBackward:
+        gradients = ", ".join(_view(o) for o in (step.grad_query, step.grad_key, step.grad_value) if o is not None)
+        return f"attention_backward {gradients} = {_view(step.grad_out)}, {_attention_operands(step)}"
     if type(step) is CopyBuffer:
         return f"copy {_view(step.target)} = {_view(step.source)}"
     assert type(step) is HostCall
     outs = ", ".join(_view(o) for o in step.outs if o is not None)
     return f"host {step.operator} -> {outs}"
+
+
+def _attention_operands(step: Attention | AttentionBackward) -> str:
+    operands = [_view(o) for o in (step.query, step.key, step.value, step.mask) if o is not None]
+    return ", ".join(operands) + (" causal" if step.causal else "") + (f" dropout {step.dropout}" if step.state else "")
 
 
 def _view(operand: Operand) -> str:

@@ -16,7 +16,18 @@ import numpy as np
 from lamina_prims.arrays import numpy_dtype
 
 from ..backends.cpp import compile_program
-from ..ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, Launch, Operand, Program
+from ..ir.program import (
+    Attention,
+    AttentionBackward,
+    Buffer,
+    Convolution,
+    CopyBuffer,
+    Gemm,
+    HostCall,
+    Launch,
+    Operand,
+    Program,
+)
 from .report import traffic_of
 
 __all__ = ["StepTime", "time_steps"]
@@ -102,7 +113,13 @@ def _kind(step: Any) -> str:
     if type(step) is Gemm:
         *batch, rows, columns = step.out.shape
         return f"product {'x'.join(map(str, batch))} of {rows}x{step.left.shape[-1]}x{columns}"
-    return {Launch: "launch", Convolution: "convolution", CopyBuffer: "copy"}[type(step)]
+    return _KINDS[type(step)]
+
+
+_KINDS = {
+    Launch: "launch", Convolution: "convolution", CopyBuffer: "copy", Attention: "attention",
+    AttentionBackward: "attention backward",
+}  # fmt: skip
 
 
 def _operand_bytes(step: Any) -> int:
@@ -110,6 +127,8 @@ def _operand_bytes(step: Any) -> int:
         return sum(_size(o) for o in (step.left, step.right, step.out))
     if type(step) is Convolution:
         return sum(_size(o) for o in (step.input, step.weight, step.out))
+    if type(step) in (Attention, AttentionBackward):
+        return sum(map(_size, step.operands))
     return 2 * _size(step.source) if type(step) is CopyBuffer else 0
 
 
@@ -126,4 +145,9 @@ def _flops(step: Any) -> int:
     if type(step) is Convolution:
         window = int(np.prod([int(s) for s in step.weight.shape[1:]]))
         return 2 * int(np.prod([int(s) for s in step.out.shape])) * window
+    if type(step) in (Attention, AttentionBackward):
+        scores = int(np.prod([int(s) for s in step.out.shape[:-1]])) * int(step.key.shape[-2])
+        widths = int(step.key.shape[-1]), int(step.value.shape[-1])
+        products = sum(widths) if type(step) is Attention else 3 * widths[0] + 2 * widths[1]
+        return 2 * scores * products // (2 if step.causal else 1)
     return 0

@@ -12,7 +12,19 @@ from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 
 from .interpret import KernelError, evaluate, run_kernel
-from .program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand, Program
+from .program import (
+    Attention,
+    AttentionBackward,
+    Buffer,
+    Convolution,
+    CopyBuffer,
+    Gemm,
+    HostCall,
+    KernelCall,
+    Launch,
+    Operand,
+    Program,
+)
 
 __all__ = ["run_program"]
 
@@ -121,6 +133,30 @@ def _convolution(step: Convolution, memory: _Memory) -> None:
         _call(step.epilogue, memory)
 
 
+def _attention(step: Attention, memory: _Memory) -> None:
+    operands = [_optional(o, memory) for o in (step.query, step.key, step.value, step.mask)]
+    rest = (step.causal, step.scale, step.dropout, _optional(step.state, memory))
+    out, lse = operator("attention_with_lse")(*operands, *rest)
+    memory.view(step.out)[...] = out
+    if step.lse is not None:
+        memory.view(step.lse)[...] = lse
+
+
+def _attention_backward(step: AttentionBackward, memory: _Memory) -> None:
+    read = (step.grad_out, step.grad_lse, step.out, step.lse, step.query, step.key, step.value, step.mask)
+    rest = (step.causal, step.scale, step.dropout, _optional(step.state, memory))
+    gradients = operator("attention_backward")(*[_optional(o, memory) for o in read], *rest)
+    for target, gradient in zip((step.grad_query, step.grad_key, step.grad_value), gradients, strict=True):
+        if target is not None:
+            to = memory.view(target)
+            axes = tuple([d for d, (n, have) in enumerate(zip(to.shape, gradient.shape, strict=True)) if n != have])
+            to[...] = gradient.sum(axes, keepdims=True)
+
+
+def _optional(operand: Operand | None, memory: _Memory) -> Any:
+    return None if operand is None else memory.view(operand)
+
+
 def _host(step: HostCall, memory: _Memory) -> None:
     def lift(value: Any) -> Any:
         if type(value) is Operand:
@@ -141,4 +177,5 @@ def _copy(step: CopyBuffer, memory: _Memory) -> None:
 
 _STEPS: dict[type, Callable[[Any, _Memory], None]] = {
     Launch: _launch, Gemm: _gemm, Convolution: _convolution, HostCall: _host, CopyBuffer: _copy,
+    Attention: _attention, AttentionBackward: _attention_backward,
 }  # fmt: skip

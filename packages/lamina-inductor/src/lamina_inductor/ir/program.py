@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lamina_fx.symbolic import Expr, Symbol
 
 __all__ = [
+    "Attention",
+    "AttentionBackward",
     "Buffer",
     "Check",
     "Convolution",
@@ -134,6 +136,75 @@ class Convolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Attention:
+    """``out[l, :] = sum_s p[l, s] * value[s, :]`` with ``p[l, s] = softmax_s(scale * query[l, :] . key[s, :])``.
+
+    All operands but ``state`` have five dimensions: batch, heads, group, then (L, E) of ``query``, (S, E) of ``key``,
+    (S, Ev) of ``value``, (L, Ev) of ``out``, (L, 1) of ``lse``, (L, S) of ``mask``. The first three have ``out``'s
+    sizes; stride 0 where an operand is broadcast (grouped queries share keys). The last strides of query, key, value
+    and out are 1. float32, float64 or a half type; products and sums in float32 for the half types.
+
+    mask: bool (false: takes no part), or of ``lse``'s dtype (added to the scores). causal: key s takes part for query
+    l where s <= l. dropout: probabilities p are kept where element ``((b * H + h) * G + g) * L * S + l * S + s`` of
+    ``dropout_mask(state, ...)`` is true, and divided by ``1 - dropout``; ``state``: int64[2], None without dropout.
+    lse: log of the sum of exp(scores), None where nothing reads it. A row that a mask leaves without any key is 0,
+    its lse -inf.
+    """
+
+    query: Operand
+    key: Operand
+    value: Operand
+    mask: Operand | None
+    out: Operand
+    lse: Operand | None
+    causal: bool
+    scale: float
+    dropout: float = 0.0
+    state: Operand | None = None
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """All that there are."""
+        return _present(self.query, self.key, self.value, self.mask, self.out, self.lse, self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionBackward:
+    """Gradients of ``Attention``, whose fields mean the same here; ``out`` and ``lse`` are read.
+
+    ``grad_out`` is like ``out``, ``grad_lse`` (or None) like ``lse``. ``grad_query``, ``grad_key`` and ``grad_value``
+    are written, None where not wanted; their first three sizes are 1 where the operand was broadcast: the sum over
+    that dimension is stored.
+    """
+
+    grad_out: Operand
+    grad_lse: Operand | None
+    out: Operand
+    lse: Operand
+    query: Operand
+    key: Operand
+    value: Operand
+    mask: Operand | None
+    grad_query: Operand | None
+    grad_key: Operand | None
+    grad_value: Operand | None
+    causal: bool
+    scale: float
+    dropout: float = 0.0
+    state: Operand | None = None
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """All that there are."""
+        read = self.grad_out, self.grad_lse, self.out, self.lse, self.query, self.key, self.value, self.mask
+        return _present(*read, self.grad_query, self.grad_key, self.grad_value, self.state)
+
+
+def _present(*operands: Operand | None) -> tuple[Operand, ...]:
+    return tuple([o for o in operands if o is not None])
+
+
+@dataclass(frozen=True, slots=True)
 class HostCall:
     """Run an operator's reference on views of the buffers (no kernel exists for it) and copy the results into ``outs``.
 
@@ -156,7 +227,7 @@ class CopyBuffer:
     target: Operand
 
 
-Step = Union[Launch, Gemm, Convolution, HostCall, CopyBuffer]
+Step = Union[Launch, Gemm, Convolution, Attention, AttentionBackward, HostCall, CopyBuffer]
 """A step of a program."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ir.kernel import BindIndex, walk
 from ..ir.loops import Value
-from ..ir.program import Buffer, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand
+from ..ir.program import Attention, AttentionBackward, Buffer, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Operand
 from ..memory.plan import Lifetime, plan_workspace
 from .groups import Group
 from .kernels import BuiltKernel
@@ -216,6 +216,8 @@ def _buffers_of(step: Any) -> list[str]:
         return [step.source.buffer, step.target.buffer]
     if type(step) is HostCall:
         return [o.buffer for o in _operands((step.args, [v for _, v in step.kwargs], step.outs))]
+    if type(step) in (Attention, AttentionBackward):
+        return [o.buffer for o in step.operands]
     names = [step.left.buffer, step.right.buffer] if type(step) is Gemm else [step.input.buffer, step.weight.buffer]
     return [*names, step.out.buffer, *(step.epilogue.buffers if step.epilogue else ())]
 

@@ -165,12 +165,16 @@ class _Assembly:
         if partner is not None:
             self._share_memory(item, partner, writes)
         for value in (item.value, *item.value.outputs):
-            if value not in self.place and not value.outputs:
+            if value not in self.place and not value.outputs and self._is_read(value):
                 self._temporary(value)
         if type(item.value.attrs) is ScatterPlan:
             self._add_scatter(steps, item)
         else:
             steps.add(item, extern_step(item.value, self.place, self.targets, self.fusion))
+
+    def _is_read(self, value: Value) -> bool:
+        """A result of a step with several that nothing reads gets no memory."""
+        return value.kind != "item" or bool(value.users) or any(v is value for _, v in self.lowered.writes)
 
     def _add_group(self, steps: StepList, group: Group, writes: dict[int, Value]) -> None:
         built = self.built.pop(group.number, None) or self._build(group, writes)

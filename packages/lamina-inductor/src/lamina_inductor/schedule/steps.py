@@ -7,7 +7,8 @@ from typing import Any
 from lamina_fx import TensorSpec
 
 from ..ir.loops import Value
-from ..ir.program import Convolution, Gemm, HostCall, Operand
+from ..ir.program import Attention, AttentionBackward, Convolution, Gemm, HostCall, Operand
+from ..lower.attention import LEAD, AttentionPlan
 from ..lower.externs import ConvolutionPlan, GemmPlan, strided_view
 from ..lower.table import sizes_of
 from .kernels import Target
@@ -44,6 +45,8 @@ def extern_step(value: Value, place: dict[Value, Target], targets: dict[Value, l
             plan.transposed,
             plan.output_padding,
         )
+    elif type(plan) is AttentionPlan:
+        step = _attention(value, place, operand)
     else:
         step = _host(value, place, operand)
     steps = [step]
@@ -73,6 +76,32 @@ def _product(value: Value, target: Target) -> Operand:
     if value.attrs.single:
         strides = (*(0,) * (len(shape) - len(value.shape)), *target.strides)
     return Operand(target.buffer, target.dtype, 0, shape, strides)
+
+
+def _attention(value: Value, place: dict[Value, Target], operand: Any) -> Attention | AttentionBackward:
+    plan: AttentionPlan = value.attrs
+    backward = value.op == "attention_backward"
+    fields: dict[str, Any] = dict.fromkeys(("mask", "state", *plan.results))
+    if backward:
+        fields["grad_lse"] = None
+    for name, item in zip(plan.names, value.inputs, strict=True):
+        found = operand(item)
+        fields["out" if name == "output" else name] = found if name == "state" else _spread(found, plan.lead)
+    for name, item in zip(plan.results, value.outputs, strict=True):
+        if item in place:
+            fields[name] = _spread(whole(place[item], item), () if backward else plan.lead)
+    rest = {"causal": plan.causal, "scale": plan.scale, "dropout": plan.dropout}
+    return AttentionBackward(**fields, **rest) if backward else Attention(**fields, **rest)
+
+
+def _spread(operand: Operand, lead: tuple[Any, ...]) -> Operand:
+    """With all dimensions in front of the matrix, and ``lead``'s sizes there by stride 0."""
+    missing = LEAD + 2 - len(operand.shape)
+    shape, strides = [1] * missing + list(operand.shape), [0] * missing + list(operand.strides)
+    for d, size in enumerate((1,) * (LEAD - len(lead)) + tuple(lead) if lead else ()):
+        if type(shape[d]) is int and shape[d] == 1:
+            shape[d], strides[d] = size, 0
+    return Operand(operand.buffer, operand.dtype, operand.offset, tuple(shape), tuple(strides))
 
 
 def _host(value: Value, place: dict[Value, Target], operand: Any) -> HostCall:
