@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from lamina_fx import DTYPES, DType, TensorSpec
+from lamina_fx import CPU, DTYPES, Device, DType, TensorSpec
 
-__all__ = ["array_dtype", "array_namespace", "element_type", "numpy_dtype", "plain_float", "spec_of"]
+__all__ = [
+    "array_dtype", "array_namespace", "as_device", "device_namespace", "element_type", "numpy_dtype", "on_host",
+    "plain_float", "register_arrays", "register_device", "spec_of",
+]  # fmt: skip
 
 _SPECIAL = {
     "bfloat16": ml_dtypes.bfloat16,
@@ -68,24 +72,58 @@ def plain_float(value: Any) -> Any:
     return value
 
 
-def cupy_module() -> Any:
-    """CuPy, which makes and holds arrays on a GPU.
+_NAMESPACES: dict[type, Any] = {np.ndarray: np}
+"""Types of arrays and the modules that compute on them; a front end for a GPU adds the library it uses."""
+
+_ON_DEVICE: list[Callable[[int | None], Any]] = []
+"""What gives the namespace whose creating functions make arrays on a GPU, once somebody has said so."""
+
+_NO_DEVICE = (
+    "a tensor was asked for on the device 'cuda', but nothing here makes arrays on a GPU; use device 'cpu', or import "
+    "lamina_tensor, whose extra [cuda] does"
+)
+
+
+def register_arrays(kind: type, namespace: Any) -> None:
+    """Arrays of this type are computed on by ``namespace``, a module (or object) with NumPy's functions."""
+    _NAMESPACES[kind] = namespace
+
+
+def register_device(namespace_on: Callable[[int | None], Any]) -> None:
+    """``namespace_on(index)`` makes arrays on a GPU (None: the current one); raises when there is none."""
+    _ON_DEVICE[:] = [namespace_on]
+
+
+def device_namespace(device: Device) -> Any:
+    """The module whose creating functions make arrays on ``device``.
 
     Raises:
-        RuntimeError: it is not installed.
+        RuntimeError: a GPU is asked for, and there is none or no library for it.
     """
-    try:
-        import cupy  # pyright: ignore[reportMissingImports]  # optional: only for a CUDA device
-    except ImportError:
-        raise RuntimeError(
-            "a tensor was asked for on the device 'cuda', but there is no GPU support here (CuPy is not installed); "
-            "use device 'cpu', or guard with cuda.is_available()"
-        ) from None
-    return cupy
+    if device.type != "cuda":
+        return np
+    if not _ON_DEVICE:
+        raise RuntimeError(_NO_DEVICE)
+    return _ON_DEVICE[0](device.index)
+
+
+def as_device(device: Any) -> Device:
+    """A ``Device`` from what stands for one: None (the CPU), a string, or the ``device`` of an array."""
+    if type(device) is Device:
+        return device
+    if device is None:
+        return CPU
+    number = getattr(device, "id", None)  # of a CuPy array
+    return Device(str(device)) if number is None else Device("cuda", number)
+
+
+def on_host(value: Any) -> bool:
+    """Is it an array in the host's memory (NumPy's own)."""
+    return isinstance(value, np.ndarray)
 
 
 def array_namespace(*values: Any) -> Any:
-    """The module to compute with: CuPy when a value is a CuPy array, otherwise NumPy.
+    """The module to compute with: that of the arrays among the values, otherwise NumPy. NumPy's scalars go with any.
 
     Raises:
         TypeError: arrays of two libraries are mixed; names both.
@@ -93,14 +131,16 @@ def array_namespace(*values: Any) -> Any:
     found: Any = None
     for value in values:
         kind = type(value)
-        if kind is np.ndarray or isinstance(value, np.generic):
-            module: Any = np
-        elif kind.__module__.partition(".")[0] == "cupy":
-            import cupy  # pyright: ignore[reportMissingImports]  # optional: only where an array of it was given
+        module = _NAMESPACES.get(kind)
+        if module is None:
+            if isinstance(value, np.ndarray):
+                module = np
+            elif kind.__module__.partition(".")[0] == "cupy" and hasattr(value, "shape"):
+                import cupy  # pyright: ignore[reportMissingImports]  # optional: only where an array of it was given
 
-            module = cupy
-        else:
-            continue
+                module = cupy
+            else:
+                continue
         if found is not None and found is not module:
             raise TypeError(f"arrays of {found.__name__} and {module.__name__} are mixed; convert one of them")
         found = module

@@ -151,5 +151,8 @@ def common_device(name: str, tensors: Sequence[Any]) -> Device:
         elif found == CPU and not first.shape:
             found, first = device, t
         else:
-            raise RuntimeError(f"{name}: expected all tensors on one device, found {found} and {device}")
+            raise RuntimeError(
+                f"{name}: Expected all tensors to be on the same device, but found at least two devices, {found} and "
+                f"{device}!"
+            )
     return CPU if found is None else found

@@ -147,7 +147,7 @@ class Elementwise:
             half = not self.exact and compute.kind == "float" and compute.itemsize < 4
             to = np.dtype(np.float32) if half else numpy_dtype(compute)
             first = self.conditions
-            operands = [*args[:first], *(_as_array(a, numpy_dtype(compute), to) for a in args[first:])]
+            operands = [*args[:first], *(_as_array(xp, a, numpy_dtype(compute), to) for a in args[first:])]
             with np.errstate(all="ignore"):
                 try:
                     value = (
@@ -197,10 +197,10 @@ class Elementwise:
         return tuple(operands)
 
 
-def _as_array(value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:
+def _as_array(xp: Any, value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:
     if not hasattr(value, "dtype"):
         value = np.asarray(int(value) if type(value).__name__ == "SymInt" else value)
-        return value.astype(to)
+        return value.astype(to) if xp is np else value.astype(to)[()]  # a device takes a scalar, no array of the host
     if value.dtype == to:
         return value
     return value.astype(to) if value.dtype == rounded or to == rounded else value.astype(rounded).astype(to)

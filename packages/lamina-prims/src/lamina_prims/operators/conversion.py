@@ -8,7 +8,7 @@ import numpy as np
 
 from lamina_fx import CPU, Device, DType, TensorSpec, dtype_of
 
-from ..arrays import array_namespace, cupy_module, element_type, numpy_dtype, spec_of
+from ..arrays import array_namespace, as_device, device_namespace, element_type, numpy_dtype, on_host, spec_of
 from ..registry import both, composite, primitive
 from ..samples import call, calls, tensor
 from ..strides import elementwise_strides
@@ -70,18 +70,15 @@ def to_dtype(
     return convert_element_type(input, dtype)
 
 
-def _device(device: Any) -> Device:
-    return device if type(device) is Device else Device(device if device is not None else CPU)
-
-
 def _put(input: Any, device: Any) -> Any:
-    if _device(device).type == "cuda":
-        return cupy_module().asarray(input)
-    return input if isinstance(input, np.ndarray) else array_namespace(input).asnumpy(input)
+    target = as_device(device)
+    if target.type == "cuda":
+        return device_namespace(target).asarray(input)
+    return input if on_host(input) else array_namespace(input).asnumpy(input)
 
 
 @primitive(
-    meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), _device(device)),
+    meta=lambda input, device: TensorSpec(input.shape, input.dtype, _same_layout(input), as_device(device)),
     reference=_put,
     samples=calls(call(tensor(2, 3), CPU)),
 )
@@ -111,8 +108,8 @@ def to_device(
 ) -> Tensor:
     """``input`` on ``device`` with ``dtype``; the same tensor when nothing changes, unless ``copy``."""
     changed = input
-    if device is not None and _device(device) != _device(input.device):
-        changed = device_put(input, _device(device))
+    if device is not None and as_device(device) != as_device(input.device):
+        changed = device_put(input, as_device(device))
     if dtype is not None and element_type(input) is not dtype:
         changed = convert_element_type(changed, dtype)
     return clone(input) if copy and changed is input else changed

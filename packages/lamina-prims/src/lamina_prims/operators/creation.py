@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import CPU, Device, DType, TensorSpec, float64, int64
+from lamina_fx import Device, DType, TensorSpec, float64, int64
 
-from ..arrays import array_dtype, cupy_module, element_type, numpy_dtype
+from ..arrays import array_dtype, as_device, device_namespace, element_type, numpy_dtype
 from ..dims import as_shape
 from ..promotion import get_default_dtype, scalar_dtype
 from ..registry import both, composite, ops, primitive
@@ -23,14 +23,8 @@ def _dtype(dtype: Any, default: DType) -> DType:
     return default if dtype is None else dtype if type(dtype) is DType else array_dtype(dtype)
 
 
-def _device(device: Any) -> Device:
-    return CPU if device is None else device if type(device) is Device else Device(str(device))
-
-
 def _namespace(device: Any) -> Any:
-    if _device(device).type == "cuda":
-        return cupy_module()
-    return np
+    return device_namespace(as_device(device))
 
 
 def _sizes(name: str, size: Any) -> tuple[Size, ...]:
@@ -45,13 +39,13 @@ def _full_meta(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     if isinstance(fill_value, (tuple, list, str)) or (type(fill_value) is TensorSpec and fill_value.shape):
         raise TypeError(f"full: fill_value must be a number, not {type(fill_value).__name__}")
     kind = scalar_dtype(getattr(fill_value, "kind", type(fill_value)))
-    return TensorSpec(_sizes("full", size), _dtype(dtype, kind), None, _device(device))
+    return TensorSpec(_sizes("full", size), _dtype(dtype, kind), None, as_device(device))
 
 
 def _full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     spec = _full_meta(size, fill_value, dtype=dtype, device=device)
     xp = _namespace(device)
-    value = np.asarray(fill_value).astype(numpy_dtype(spec.dtype))
+    value = np.asarray(fill_value).astype(numpy_dtype(spec.dtype))[()]
     return xp.full(tuple(map(int, spec.shape)), value, dtype=numpy_dtype(spec.dtype))
 
 
@@ -72,7 +66,7 @@ def _(size, fill_value, *, dtype=None, device=None):
     target = _dtype(dtype, scalar_dtype(getattr(fill_value, "kind", type(fill_value))))
     if type(size) is tuple and type(dtype) is DType and (device is None or type(device) is Device):
         return NotImplemented
-    return ops.full(_sizes("full", size), fill_value, dtype=target, device=_device(device))
+    return ops.full(_sizes("full", size), fill_value, dtype=target, device=as_device(device))
 
 
 @composite(names=("zeros",), variadic="size", samples=calls(call((2, 3)), call((), dtype=int64)))
@@ -88,7 +82,7 @@ def ones(size: Shape, *, dtype: DType | None = None, device: Device | None = Non
 
 
 def _empty_meta(size: Any, *, dtype: Any = None, device: Any = None) -> TensorSpec:
-    return TensorSpec(_sizes("empty", size), _dtype(dtype, get_default_dtype()), None, _device(device))
+    return TensorSpec(_sizes("empty", size), _dtype(dtype, get_default_dtype()), None, as_device(device))
 
 
 def _empty(size: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -104,7 +98,7 @@ def empty(size: Shape, *, dtype: DType | None = None, device: Device | None = No
 
 @empty.normalize
 def _(size, *, dtype=None, device=None):
-    return ops.full(_sizes("empty", size), 0, dtype=_dtype(dtype, get_default_dtype()), device=_device(device))
+    return ops.full(_sizes("empty", size), 0, dtype=_dtype(dtype, get_default_dtype()), device=as_device(device))
 
 
 @composite(names=("empty_strided",), tags=frozenset({"nondeterministic"}))
@@ -135,7 +129,7 @@ def _like(id: str, make: Any, words: str) -> None:
 
 
 def _on(input: Any, device: Any) -> Device:
-    return _device(input.device if device is None else device)
+    return as_device(input.device if device is None else device)
 
 
 _like("zeros", zeros, "Zeros")
@@ -161,7 +155,7 @@ def new_full(
 
 
 def _iota_meta(length: Any, *, start: Any = 0, step: Any = 1, dtype: Any = None, device: Any = None) -> TensorSpec:
-    return TensorSpec((length,), _dtype(dtype, int64), None, _device(device))
+    return TensorSpec((length,), _dtype(dtype, int64), None, as_device(device))
 
 
 def _iota(length: Any, *, start: Any = 0, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
@@ -182,7 +176,7 @@ def iota(
 def _(length, *, start=0, step=1, dtype=None, device=None):
     if type(dtype) is DType and type(device) is Device:
         return NotImplemented
-    return ops.iota(length, start=start, step=step, dtype=_dtype(dtype, int64), device=_device(device))
+    return ops.iota(length, start=start, step=step, dtype=_dtype(dtype, int64), device=as_device(device))
 
 
 def _whole(*values: Any) -> bool:

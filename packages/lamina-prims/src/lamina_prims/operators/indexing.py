@@ -82,7 +82,7 @@ def _gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> A
         return input.copy()
     check_bounds("gather", index, input.shape[dim], dim)
     xp = array_namespace(input, index)
-    return np.ascontiguousarray(input[open_grid(xp, index.shape, dim, index)])
+    return xp.ascontiguousarray(input[open_grid(xp, index.shape, dim, index)])
 
 
 _INDEX = {"dtype": "int64", "low": 0, "high": 2}
@@ -158,7 +158,7 @@ def numpy_index(name: str, input: Any, indices: Any) -> tuple[Any, ...]:
 
 def _index(input: Any, indices: Any) -> Any:
     index_shape("index", input.shape, indices)
-    return np.asarray(input[numpy_index("index", input, indices)], order="C")
+    return array_namespace(input).asarray(input[numpy_index("index", input, indices)], order="C")
 
 
 @primitive(
@@ -244,7 +244,7 @@ def _nonzero_meta(input: Any) -> TensorSpec:
 @primitive(
     names=(),
     meta=_nonzero_meta,
-    reference=lambda input: np.ascontiguousarray(array_namespace(input).argwhere(input)).astype(np.int64),
+    reference=lambda input: array_namespace(input).argwhere(input).astype(np.int64, order="C"),
     tags=frozenset({"dynamic"}),
 )
 def nonzero(input: Tensor) -> Tensor:

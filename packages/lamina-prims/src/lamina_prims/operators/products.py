@@ -8,7 +8,7 @@ import numpy as np
 
 from lamina_fx import TensorSpec
 
-from ..arrays import array_namespace, element_type, numpy_dtype, plain_float, spec_of
+from ..arrays import array_dtype, array_namespace, element_type, numpy_dtype, plain_float, spec_of
 from ..dims import broadcast_shapes, common_device, surely_same
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
@@ -46,11 +46,19 @@ def _dot_meta(lhs: Any, rhs: Any, contract: Any, batch: Any = NO_BATCH) -> Tenso
     return TensorSpec(shape, lhs.dtype, None, common_device("dot_general", (lhs, rhs)))
 
 
+def _product(xp: Any, a: Any, b: Any) -> Any:
+    """The product of stacks of matrices; half precision in float32, but where the library accumulates so by itself."""
+    half = getattr(xp, "half_matmul", None)
+    if half is not None and a.dtype.itemsize == 2 and array_dtype(a.dtype).kind == "float":
+        return half(a, b)
+    return xp.matmul(plain_float(a), plain_float(b))
+
+
 def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = NO_BATCH) -> Any:
     left, right = _checked(lhs, rhs, contract, batch)
     xp = array_namespace(lhs, rhs)
     dtype = lhs.dtype
-    a, b = plain_float(lhs), plain_float(rhs)
+    a, b = lhs, rhs
     (lc, rc), (lb, rb) = contract, batch
     outer = tuple(lhs.shape[d] for d in lb)
     inner = int(np.prod([lhs.shape[d] for d in lc], dtype=np.int64))
@@ -59,7 +67,7 @@ def _dot(lhs: Any, rhs: Any, contract: Any, batch: Any = NO_BATCH) -> Any:
     a = a.transpose(*lb, *left, *lc).reshape((*outer, int(np.prod(rows, dtype=np.int64)), inner))
     b = b.transpose(*rb, *rc, *right).reshape((*outer, inner, int(np.prod(columns, dtype=np.int64))))
     with np.errstate(all="ignore"):
-        product = xp.matmul(a, b) if dtype.kind != "b" else xp.matmul(a.astype(np.int64), b.astype(np.int64)) > 0
+        product = _product(xp, a, b) if dtype.kind != "b" else xp.matmul(a.astype(np.int64), b.astype(np.int64)) > 0
     return xp.asarray(product, dtype=numpy_dtype(element_type(lhs)), order="C").reshape(outer + rows + columns)
 
 
@@ -148,14 +156,15 @@ def _matmul(input: Any, other: Any) -> Any:
     dtype = input.dtype
     if dtype.kind == "b":
         return (input.astype(np.int64) @ other.astype(np.int64)) > 0
+    xp = array_namespace(input, other)
     with np.errstate(all="ignore"):
         try:
-            product = array_namespace(input, other).matmul(plain_float(input), plain_float(other))
+            product = _product(xp, input, other)
         except ValueError:
             broadcast_shapes("matmul", [a.shape[:-2], b.shape[:-2]])
             raise
     return (
-        np.asarray(product, dtype=dtype, order="C")
+        xp.asarray(product, dtype=dtype, order="C")
         if product.dtype != dtype or not product.flags.c_contiguous
         else product
     )

@@ -67,8 +67,8 @@ def _cat(tensors: Any, dim: int = 0) -> Any:
     )
     to = numpy_dtype(spec.dtype)
     parts = [t if t.dtype == to else t.astype(to) for t in _legacy_empty(tensors)]
-    out = array_namespace(*tensors).concatenate(parts, canonical_dim("cat", dim, len(spec.shape)))
-    return np.ascontiguousarray(out)
+    xp = array_namespace(*tensors)
+    return xp.ascontiguousarray(xp.concatenate(parts, canonical_dim("cat", dim, len(spec.shape))))
 
 
 @primitive(
@@ -183,7 +183,7 @@ def _pad_meta(input: Any, low: Any, high: Any, value: Any = 0, interior: Any = N
 def _pad(input: Any, low: Any, high: Any, value: Any = 0, interior: Any = None) -> Any:
     xp = array_namespace(input)
     shape = tuple(int(s) for s in _pad_meta(spec_of(input), low, high, value, interior).shape)
-    out = xp.full(shape, np.asarray(value).astype(input.dtype), dtype=input.dtype)
+    out = xp.full(shape, np.asarray(value).astype(input.dtype)[()], dtype=input.dtype)
     source, target = [], []
     for d, size in enumerate(input.shape):
         step, start = (0 if interior is None else int(interior[d])) + 1, int(low[d])
