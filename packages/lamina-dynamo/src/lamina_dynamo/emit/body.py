@@ -22,9 +22,7 @@ _DUAL = {
     "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": ("LOAD_FAST_BORROW", "LOAD_FAST_BORROW"),
 }
-_FAST = frozenset(
-    {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_BORROW"}
-)
+_VARIABLES = frozenset(dis.opname[op] for op in (*dis.haslocal, *dis.hasfree) if op < len(dis.opname))
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _SKIPPED = frozenset({"CACHE", "EXTENDED_ARG"})
 
@@ -250,12 +248,13 @@ def _fit(stack: Sequence[bool], depth: int) -> list[bool]:
 
 
 def _as_free(item: Instr, cells: frozenset[str]) -> Instr:
-    """The instruction with cells as free variables. 3.13 reads a cell by LOAD_FAST.
+    """The instruction with cells as free variables, whatever it does with them.
 
-    Of an argument the name is a plain one.
+    The decoder names a cell by a plain string where the instruction counts among those on locals and the cell is an
+    argument: that holds for LOAD_FAST from 3.13 on, which reads the cell itself, and for LOAD_DEREF from 3.14 on.
     """
     argument = item.arg
-    if isinstance(argument, CellVar) or (item.name in _FAST and isinstance(argument, str) and argument in cells):
+    if isinstance(argument, CellVar) or (item.name in _VARIABLES and isinstance(argument, str) and argument in cells):
         name = argument.name if isinstance(argument, CellVar) else argument
         return Instr(item.name, FreeVar(name), location=item.location)
     return item
