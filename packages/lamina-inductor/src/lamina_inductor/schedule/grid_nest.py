@@ -29,6 +29,7 @@ from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
 from .row_nest import Partial
 from .rows import flat_rows
+from .tile_nest import tile_nest
 
 __all__ = ["axes_over", "grid_nest", "grid_scatter"]
 
@@ -51,6 +52,10 @@ def grid_nest(
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements; as ``nests.build_nest``."""
     inner = inner or frozenset()
+    if columns is not None and not any(type(s) is Reduce for s in statements):
+        tile = tile_nest(statements, axes, sizes, columns)
+        if tile:
+            return tile, [], "a product's tile"
     rows = order_axes(statements, [a for a in axes if a not in inner])
     within = order_axes(statements, [a for a in axes if a in inner])
     flat = analyse(*coalesce(statements, [*rows, *within], sizes, inner))

@@ -16,7 +16,7 @@ from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .emitter import Unfusable
-from .epilogues import attach_epilogues, fits_rows, row_shape
+from .epilogues import attach_epilogues, row_shape
 from .fuse import Fusion, fuse
 from .groups import Group
 from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_place
@@ -79,8 +79,7 @@ class _Assembly:
         self._outputs()
         steps = StepList(self.fusion)
         order, sinks = order_steps(self.fusion)
-        if self.loops.epilogues:
-            order, self.epilogues = attach_epilogues(order, sinks)
+        order, self.epilogues = attach_epilogues(order, sinks)
         groups = {group.number: group for group in self.fusion.groups}
         self.partners = {step.number: groups[number] for number, step in self.epilogues.items()}
         position = {item.number: k for k, item in enumerate(order)}
@@ -178,10 +177,13 @@ class _Assembly:
 
     def _add_group(self, steps: StepList, group: Group, writes: dict[int, Value]) -> None:
         built = self.built.pop(group.number, None) or self._build(group, writes)
+        follows = bool(steps.final) and hasattr(steps.final[-1], "epilogue")  # and not a copy of the product
+        fits = group.number in self.epilogues and follows and self._is_epilogue(group, built)
+        if self.loops.rebuild and not fits and self.epilogues.pop(group.number, None) is not None:
+            built = self._build(group, writes)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
-        follows = bool(steps.final) and hasattr(steps.final[-1], "epilogue")  # and not a copy of the product
-        if group.number in self.epilogues and follows and self._is_epilogue(group, built):
+        if fits:
             product = self.epilogues[group.number]
             buffer = self.place[product.value].buffer
             private = len(product.consumers) == 1 and buffer not in {
@@ -227,7 +229,7 @@ class _Assembly:
     def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
         value = self.epilogues[group.number].value
         shape = row_shape(value)
-        return shape is not None and fits_rows(built, self.place[value].buffer, *shape)
+        return shape is not None and self.loops.epilogue(built, self.place[value].buffer, *shape)
 
     def _direct(self, group: Group, writes: dict[int, Value]) -> dict[Value, list[Target]]:
         result: dict[Value, list[Target]] = {}

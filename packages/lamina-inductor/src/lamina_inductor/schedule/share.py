@@ -13,7 +13,7 @@ from ..ir.kernel import BindIndex, If, Kernel, Loop, Stmt
 from .flat import substitute
 from .kernels import BuiltKernel
 
-__all__ = ["KernelPool", "with_size_parameter"]
+__all__ = ["KernelPool", "with_size_parameter", "words"]
 
 
 def with_size_parameter(built: BuiltKernel) -> tuple[BuiltKernel, tuple[Any, ...]]:
@@ -60,13 +60,14 @@ class KernelPool:
         key = format_body(kernel)
         found = self.kernels.get(key)
         if found is None:
-            found = replace(kernel, name=f"k{len(self.kernels)}_{_words(kernel)}")
+            found = replace(kernel, name=f"k{len(self.kernels)}_{words(kernel.origins)}")
             self.kernels[key] = found
         return found
 
 
-def _words(kernel: Kernel) -> str:
-    names = list(dict.fromkeys(re.sub(r"\W", "_", op) for _, op, _ in kernel.origins if op not in _DULL))
+def words(origins: tuple[tuple[str, str, str], ...]) -> str:
+    """The operators of a kernel as a part of its name."""
+    names = list(dict.fromkeys(re.sub(r"\W", "_", op) for _, op, _ in origins if op not in _DULL))
     return "_".join(names[:1] + names[-2:] if len(names) > 3 else names) or "copy"
 
 

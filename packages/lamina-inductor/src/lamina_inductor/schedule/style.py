@@ -1,7 +1,8 @@
 """How a kind of machine wants its loops: what a backend passes to ``build_program``.
 
 ``CPU_LOOPS`` is for cores with caches and vectors: rows in order, local arrays, epilogues of products. ``GRID_LOOPS``
-is for a grid of programs over tiles: two axes at most, no local arrays, every reduction in the program of its row.
+is for a grid of programs over tiles: two axes at most, no local arrays, every reduction in the program of its row,
+epilogues on the tiles of products.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .epilogues import fits_rows
 from .grid_nest import grid_nest, grid_scatter
 from .nests import build_nest
 from .scatter_nest import scatter_phases
+from .tile_nest import fits_tile
 
 __all__ = ["CPU_LOOPS", "GRID_LOOPS", "LoopStyle"]
 
@@ -22,16 +25,18 @@ class LoopStyle:
     """Which loops are made.
 
     nest: the phases of a group's statements, as ``nests.build_nest``. scatter: those of a scatter, as
-    ``scatter_nest.scatter_phases``. late: may a kernel also reduce over the rows of its row reductions? epilogues: do
-    kernels run on the rows of a product? fuse_limit: most values in one kernel.
+    ``scatter_nest.scatter_phases``. late: may a kernel also reduce over the rows of its row reductions? epilogue: may a
+    kernel run on the rows, or the tiles, of a product (``epilogues.fits_rows``, ``tile_nest.fits_tile``)? rebuild: is
+    a kernel that may not made again with loops of its own? fuse_limit: most values in one kernel.
     """
 
     nest: Callable[..., Any]
     scatter: Callable[..., Any]
     late: bool
-    epilogues: bool
+    epilogue: Callable[..., bool]
+    rebuild: bool
     fuse_limit: int
 
 
-CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=True, epilogues=True, fuse_limit=192)
-GRID_LOOPS = LoopStyle(grid_nest, grid_scatter, late=False, epilogues=False, fuse_limit=96)
+CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=True, epilogue=fits_rows, rebuild=False, fuse_limit=192)
+GRID_LOOPS = LoopStyle(grid_nest, grid_scatter, late=False, epilogue=fits_tile, rebuild=True, fuse_limit=96)

@@ -9,11 +9,12 @@ from typing import Any
 from lamina_fx.symbolic import Expr, as_expr
 
 from ...ir.kernel import Kernel, Loop
-from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Program, Step
+from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Program
 from ...schedule.copies import copy_call
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+from .templates.expand import Planner, expand_steps
 from .tiles import choose_tile, constant
 
 __all__ = ["emit_program"]
@@ -27,12 +28,14 @@ class _Phase:
     printed: PrintedPhase | None
 
 
-def emit_program(program: Program) -> TritonProgram:
+def emit_program(program: Program, planner: Planner | None = None) -> TritonProgram:
     """Print every kernel of a program whose loops are those of ``schedule.grid_nest``.
 
-    What Triton has no code for becomes an external step, as products and references on the host are.
+    ``planner`` chooses templates for products, attention and convolutions. What Triton has no code for becomes an
+    external step, as references on the host are.
     """
-    steps = [_without_copies(step, number) for number, step in enumerate(program.steps)]
+    expansion = expand_steps(program, planner)
+    steps = [_without_copies(step, number) for number, step in enumerate(expansion.steps)]
     calls: dict[str, list[KernelCall]] = {}
     for call in _calls(steps):
         calls.setdefault(call.kernel.name, []).append(call)
@@ -44,6 +47,7 @@ def emit_program(program: Program) -> TritonProgram:
         except NotImplementedError as error:
             refused[name] = str(error)
     kernels = [phase.kernel for phases in printed.values() for phase in phases if phase.kernel is not None]
+    kernels.extend(expansion.kernels.values())
     result: list[TritonLaunch | ExternStep] = []
     for step in steps:
         if type(step) is Launch:
@@ -53,16 +57,18 @@ def emit_program(program: Program) -> TritonProgram:
                     result.append(_refused(call, refused[name]))
                 else:
                     result.extend(_launches(call, printed[name]))
+        elif type(step) is list:
+            result.extend(step)
         else:
             result.append(_extern(step))
     return TritonProgram(program.name, program, tuple(kernels), tuple(result))
 
 
-def _without_copies(step: Step, number: int) -> Step:
+def _without_copies(step: Any, number: int) -> Any:
     return Launch((copy_call(step, f"copy{number}"),)) if type(step) is CopyBuffer else step
 
 
-def _calls(steps: list[Step]) -> Iterator[KernelCall]:
+def _calls(steps: list[Any]) -> Iterator[KernelCall]:
     for step in steps:
         if type(step) is Launch:
             yield from step.parts

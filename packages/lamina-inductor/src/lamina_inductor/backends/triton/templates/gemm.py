@@ -1,0 +1,350 @@
+"""Matrix products: ``out[z, m, n] = sum_k left[z, m, k] * right[z, k, n]``, and the kernel that follows on each tile.
+
+One program computes a tile of ``BLOCK_M`` x ``BLOCK_N``; programs walk the tiles in groups of ``GROUP`` rows, so that
+what they read together stays in the second-level cache. Half types are added up in float32, float32 by IEEE products.
+Any strides will do; where they allow it, operands are read through tensor descriptors that the host makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lamina_fx import DType, float32
+from lamina_fx.symbolic import as_expr
+
+from ....ir.program import Gemm, Operand
+from ....tune.candidates import GemmCandidate
+from ..literals import language_type
+from ..program import Scratch, TritonLaunch
+from ..tiles import constant
+from .kernel_text import KernelText, is_multiple
+from .tile_writer import TileWriter, statements_of
+
+__all__ = ["Printed", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
+
+DTYPES = frozenset(("float16", "bfloat16", "float32"))
+"""Element types of products that have a template; others go to a library."""
+
+Printed = list[TritonLaunch]
+"""Launches of kernels that have no names yet."""
+
+
+def is_gemm(step: Gemm) -> bool:
+    """Is there a template for the product?"""
+    types = {step.left.dtype, step.right.dtype, step.out.dtype}
+    known = len(types) == 1 and step.left.dtype.name in DTYPES
+    return known and all(constant(s) != 0 for s in (*step.left.shape, *step.right.shape))
+
+
+def ceil_div(size: Any, block: int) -> Any:
+    """Blocks that cover ``size`` elements."""
+    known = constant(size)
+    return (size + (block - 1)) // block if known is None else -(-known // block)
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product while it is printed."""
+
+    step: Gemm
+    config: GemmCandidate
+    text: KernelText
+
+    @property
+    def sizes(self) -> tuple[Any, Any, Any]:
+        """M, N, K."""
+        return self.step.left.shape[-2], self.step.right.shape[-1], self.step.left.shape[-1]
+
+    @property
+    def batch(self) -> tuple[Any, ...]:
+        """Sizes of the dimensions of batch that have more than one element."""
+        return self.step.out.shape[:-2]
+
+
+def gemm_launches(step: Gemm, config: GemmCandidate, wide: bool, multiprocessors: int = 132) -> Printed:
+    """The launches of a product and its epilogue."""
+    if config.split > 1:
+        return _split_launches(step, config, wide)
+    product = _Product(step, config, KernelText(wide))
+    text = product.text
+    tiles = _declare(product)
+    if config.persistent:
+        text.block(PROGRAMS=multiprocessors)
+        count = f"tiles_m * tiles_n{''.join([f' * {text.atom(b)}' for b in product.batch if constant(b) != 1])}"
+        text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, flatten=True):")
+        text.depth += 1
+        _place(product, "tile % (tiles_m * tiles_n)", "tile // (tiles_m * tiles_n)")
+    else:
+        _place(product, "tl.program_id(0)", "tl.program_id(1)")
+    _sum(product, "0", text.size(product.sizes[2]))
+    checks = write_result(text, step)
+    text.depth = 0
+    kernel, buffers, sizes = text.finish(
+        warps=config.warps, stages=config.stages, origins=_origins(step), checks=checks
+    )
+    batch = _numel(product.batch)
+    if config.persistent:
+        count = tiles * batch
+        known = constant(count)
+        grid: tuple[Any, ...] = (multiprocessors if known is None else min(known, multiprocessors),)
+    else:
+        grid = (tiles,) if constant(batch) == 1 else (tiles, batch)
+    return [TritonLaunch(kernel, buffers, sizes, grid)]
+
+
+def _origins(step: Gemm) -> tuple[tuple[str, str, str], ...]:
+    return (("", "dot_general", ""), *(step.epilogue.kernel.origins if step.epilogue else ()))
+
+
+def _numel(sizes: tuple[Any, ...]) -> Any:
+    total: Any = 1
+    for size in sizes:
+        total = total * size
+    return total
+
+
+# -- the sum ---------------------------------------------------------------------------------------------
+
+
+def can_describe(operand: Operand) -> bool:
+    """May the host make a descriptor of this matrix: one step is 1, the other and the address multiples of 16 bytes?"""
+    size = operand.dtype.itemsize
+    batch, (outer, inner) = operand.strides[:-2], operand.strides[-2:]
+    if any(constant(n) != 1 for n in operand.shape[: len(batch)]) or not is_multiple(operand.offset * size, 16):
+        return False
+    steps = (outer, inner) if constant(inner) == 1 else (inner, outer)
+    return constant(steps[1]) == 1 and constant(steps[0]) != 0 and is_multiple(steps[0] * size, 16)
+
+
+def _declare(product: _Product) -> Any:
+    """Parameters and numbers of tiles; returns the number of tiles of a matrix."""
+    step, config, text = product.step, product.config, product.text
+    m, n, _ = product.sizes
+    text.block(BLOCK_M=config.block_m, BLOCK_N=config.block_n, BLOCK_K=config.block_k, GROUP=config.group)
+    for name, operand, block in (
+        ("left", step.left, (config.block_m, config.block_k)),
+        ("right", step.right, (config.block_k, config.block_n)),
+    ):
+        if config.descriptors:
+            text.descriptor(name, *_described(operand, block))
+        else:
+            text.pointer(name, operand.dtype, operand)
+    text.add(f"tiles_m = {_tiles_text(text, m, 'BLOCK_M')}", f"tiles_n = {_tiles_text(text, n, 'BLOCK_N')}")
+    return ceil_div(m, config.block_m) * ceil_div(n, config.block_n)
+
+
+def _tiles_text(text: KernelText, size: Any, block: str) -> str:
+    return f"tl.cdiv({text.size(size)}, {block})"
+
+
+def _described(operand: Operand, block: tuple[int, int]) -> tuple[Operand, tuple[int, int]]:
+    """The matrix with its contiguous dimension last, and the block."""
+    shape, strides = operand.shape[-2:], operand.strides[-2:]
+    if constant(strides[1]) != 1:
+        shape, strides, block = shape[::-1], strides[::-1], block[::-1]
+    return replace(operand, shape=shape, strides=strides), block
+
+
+def _place(product: _Product, tile: str, matrix: str) -> None:
+    """Which tile this is: ``m`` and ``n``, the rows and columns, and ``inside_m``, ``inside_n`` where they may end."""
+    text = product.text
+    wide = ".to(tl.int64)" if text.wide else ""
+    text.add(
+        f"place = {tile}",
+        "first = place // (GROUP * tiles_n) * GROUP",
+        "height = min(tiles_m - first, GROUP)",
+        "start_m = (first + place % (GROUP * tiles_n) % height) * BLOCK_M",
+        "start_n = place % (GROUP * tiles_n) // height * BLOCK_N",
+        f"m = start_m{wide} + tl.arange(0, BLOCK_M)",
+        f"n = start_n{wide} + tl.arange(0, BLOCK_N)",
+    )
+    m, n, _ = product.sizes
+    if not is_multiple(m, product.config.block_m):
+        text.add(f"inside_m = m[:, None] < {text.size(m)}")
+    if not is_multiple(n, product.config.block_n):
+        text.add(f"inside_n = n[None, :] < {text.size(n)}")
+    if any(constant(b) != 1 for b in product.batch):
+        text.add(f"matrix = {matrix}{wide}")
+
+
+def batch_offset(text: KernelText, batch: tuple[Any, ...], strides: tuple[Any, ...]) -> str:
+    """`` + `` the offset of matrix number ``matrix``."""
+    found = ""
+    for k, (size, stride) in enumerate(zip(batch, strides, strict=True)):
+        if constant(size) == 1 or constant(stride) == 0:
+            continue
+        place = "matrix"
+        if len(batch) == 2 and constant(batch[1 - k]) != 1:
+            place = f"(matrix // {text.atom(batch[1])})" if k == 0 else f"(matrix % {text.atom(batch[1])})"
+        found += f" + {place} * {text.atom(stride)}"
+    return found
+
+
+def _sum(product: _Product, begin: str, end: str) -> None:
+    """The tile ``acc``: the sum over ``k`` from ``begin`` to ``end``."""
+    step, config, text = product.step, product.config, product.text
+    if config.descriptors:
+        _described_sum(product, begin, end)
+        return
+    m, n, k = product.sizes
+    (lm, lk), (rk, rn) = step.left.strides[-2:], step.right.strides[-2:]
+    left = f"left{batch_offset(text, product.batch, step.left.strides[:-2])}"
+    right = f"right{batch_offset(text, product.batch, step.right.strides[:-2])}"
+    start = "" if begin == "0" else f"{begin} + "
+    text.add(
+        f"k = {start}tl.arange(0, BLOCK_K)",
+        f"left_at = {left} + (m[:, None] * {text.atom(lm)} + k[None, :] * {text.atom(lk)})",
+        f"right_at = {right} + (k[:, None] * {text.atom(rk)} + n[None, :] * {text.atom(rn)})",
+        "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
+        f"for base in range({begin}, {end}, BLOCK_K):",
+    )
+    in_k = "" if is_multiple(k, config.block_k) else f"tl.arange(0, BLOCK_K)[%s] < {end} - base"
+    left_mask = _both("" if is_multiple(m, config.block_m) else "inside_m", in_k.replace("%s", "None, :"))
+    right_mask = _both("" if is_multiple(n, config.block_n) else "inside_n", in_k.replace("%s", ":, None"))
+    precision = ', input_precision="ieee"' if step.left.dtype is float32 else ""
+    text.add(
+        f"    a = tl.load(left_at{left_mask})",
+        f"    b = tl.load(right_at{right_mask})",
+        f"    acc = tl.dot(a, b, acc{precision})",
+        f"    left_at += BLOCK_K * {text.atom(lk)}",
+        f"    right_at += BLOCK_K * {text.atom(rk)}",
+    )
+
+
+def _both(first: str, second: str) -> str:
+    """The arguments ``mask`` and ``other`` of a load."""
+    parts = [f"({p})" if " " in p else p for p in (first, second) if p]
+    return f", {' & '.join(parts)}, other=0.0" if parts else ""
+
+
+def _described_sum(product: _Product, begin: str, end: str) -> None:
+    step, text = product.step, product.text
+    left = "left.load([start_m, base])" if constant(step.left.strides[-1]) == 1 else "left.load([base, start_m]).T"
+    right = "right.load([base, start_n])" if constant(step.right.strides[-1]) == 1 else "right.load([start_n, base]).T"
+    precision = ', input_precision="ieee"' if step.left.dtype is float32 else ""
+    text.add(
+        "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
+        f"for base in range({begin}, {end}, BLOCK_K):",
+        f"    acc = tl.dot({left}, {right}, acc{precision})",
+    )
+
+
+# -- what becomes of a tile ------------------------------------------------------------------------------
+
+
+def masks_of(step: Gemm, config: GemmCandidate) -> dict[str, str]:
+    """The masks of a tile, by its dimension."""
+    m, n = step.out.shape[-2:]
+    masks = {} if is_multiple(m, config.block_m) else {"x": "inside_m"}
+    return masks | ({} if is_multiple(n, config.block_n) else {"r": "inside_n"})
+
+
+def write_result(text: KernelText, step: Gemm) -> bool:
+    """Store the tile ``acc``, unless only the epilogue wants it, and run the epilogue. Is there an index check?"""
+    masks = {}
+    m, n = step.out.shape[-2:]
+    if not is_multiple(m, text.blocks["BLOCK_M"]):
+        masks["x"] = "inside_m"
+    if not is_multiple(n, text.blocks["BLOCK_N"]):
+        masks["r"] = "inside_n"
+    if step.accumulate or step.epilogue is None or not step.scratch:
+        _store(text, step, " & ".join(masks.values()))
+    return False if step.epilogue is None else _epilogue(text, step, masks)
+
+
+def _store(text: KernelText, step: Gemm, mask: str) -> None:
+    out = step.out
+    text.pointer("out", out.dtype, out)
+    sm, sn = out.strides[-2:]
+    base = f"out{batch_offset(text, out.shape[:-2], out.strides[:-2])}"
+    text.add(f"out_at = {base} + (m[:, None] * {text.atom(sm)} + n[None, :] * {text.atom(sn)})")
+    tail = f", {mask}" if mask else ""
+    if step.accumulate:
+        text.add(f"acc += tl.load(out_at{tail}{', other=0.0' if mask else ''}).to(tl.float32)")
+    text.add(f"tl.store(out_at, acc.to({language_type(out.dtype)}){tail})")
+
+
+def _epilogue(text: KernelText, step: Gemm, masks: dict[str, str]) -> bool:
+    call = step.epilogue
+    assert call is not None
+    phase, statements = statements_of(call)
+    m = step.out.shape[-2]
+    batched = any(constant(b) != 1 for b in step.out.shape[:-2])
+    loop = next(s for s in phase.body if hasattr(s, "axis"))
+    row = f"matrix * {text.atom(m)} + m[:, None]" if batched else "m[:, None]"
+    text.add(f"{phase.axis.name} = {row}", f"{loop.axis.name} = n[None, :]")
+    computed: dict[str, tuple[str, DType]] = {
+        p.name: ("acc", float32)
+        for p, b in zip(call.kernel.params, call.buffers, strict=True)
+        if b == step.out.buffer and p.role != "out"
+    }
+    shapes = {phase.axis.name: "x", loop.axis.name: "r"}
+    return TileWriter(text, call, phase, shapes, masks, computed).write_all(statements)
+
+
+# -- split sums ------------------------------------------------------------------------------------------
+
+
+def _split_launches(step: Gemm, config: GemmCandidate, wide: bool) -> Printed:
+    """Parts of the sum into scratch memory, then their sum, in order, and the epilogue."""
+    product = _Product(step, config, KernelText(wide))
+    text = product.text
+    m, n, k = product.sizes
+    tiles = _declare(product)
+    batch = _numel(product.batch)
+    scratch = Scratch(m * n * batch * config.split * 4)
+    text.pointer("parts", float32, scratch)
+    _place(product, "tl.program_id(0)", "tl.program_id(2)")
+    blocks = ceil_div(ceil_div(k, config.block_k), config.split)
+    text.add(
+        f"begin = tl.program_id(1) * {text.atom(blocks)} * BLOCK_K",
+        f"end = min(begin + {text.atom(blocks)} * BLOCK_K, {text.size(k)})",
+    )
+    _sum(product, "begin", "end")
+    batched = constant(batch) != 1
+    part = f"(matrix * {config.split} + tl.program_id(1))" if batched else "tl.program_id(1)"
+    masks = masks_of(step, config)
+    tail = "".join([f", {' & '.join(masks.values())}"]) if masks else ""
+    number = f"({part} * {text.atom(m)} + m[:, None]) * {text.atom(n)} + n[None, :]"
+    text.add(f"tl.store(parts + ({number}), acc{tail})")
+    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=_origins(step)[:1])
+    first = TritonLaunch(kernel, buffers, sizes, (tiles, config.split, batch) if batched else (tiles, config.split))
+    return [first, _add_parts(step, config, scratch, wide)]
+
+
+def _add_parts(step: Gemm, config: GemmCandidate, scratch: Scratch, wide: bool) -> TritonLaunch:
+    """The kernel that adds the parts of small tiles."""
+    text = KernelText(wide)
+    m, n = step.out.shape[-2:]
+    small = replace(config, block_m=min(config.block_m, 16), block_n=min(config.block_n, 64), split=1)
+    product = _Product(step, small, text)
+    text.block(BLOCK_M=small.block_m, BLOCK_N=small.block_n, SPLIT=config.split)
+    text.pointer("parts", float32, scratch)
+    wide_text = ".to(tl.int64)" if wide else ""
+    text.add(
+        f"m = tl.program_id(0){wide_text} * BLOCK_M + tl.arange(0, BLOCK_M)",
+        f"n = tl.program_id(1){wide_text} * BLOCK_N + tl.arange(0, BLOCK_N)",
+    )
+    masks = masks_of(step, small)
+    if "x" in masks:
+        text.add(f"inside_m = m[:, None] < {text.size(m)}")
+    if "r" in masks:
+        text.add(f"inside_n = n[None, :] < {text.size(n)}")
+    batched = any(constant(b) != 1 for b in product.batch)
+    if batched:
+        text.add(f"matrix = tl.program_id(2){wide_text}")
+    row = f"(matrix * SPLIT * {text.atom(m)} + m[:, None])" if batched else "m[:, None]"
+    tail = f", {' & '.join(masks.values())}, other=0.0" if masks else ""
+    text.add(
+        f"parts_at = parts + ({row} * {text.atom(n)} + n[None, :])",
+        "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
+        "for _ in range(SPLIT):",
+        f"    acc += tl.load(parts_at{tail})",
+        f"    parts_at += {text.size(as_expr(m) * n)}",
+    )
+    checks = write_result(text, step)
+    kernel, buffers, sizes = text.finish(warps=4, origins=_origins(step), checks=checks)
+    tiles = (ceil_div(m, small.block_m), ceil_div(n, small.block_n))
+    batch = _numel(product.batch)
+    return TritonLaunch(kernel, buffers, sizes, (*tiles, batch) if batched else tiles)
