@@ -178,3 +178,33 @@ def test_errors_are_those_of_eager() -> None:
     with pytest.raises(RuntimeError) as eager:
         x @ w
     assert str(compiled.value).split("\n")[0] == str(eager.value).split("\n")[0]
+
+
+def test_nodes_of_the_backward_name_the_line_they_derive_from() -> None:
+    def build(g: Graph, x: Node, w: Node) -> Any:
+        h = g.call_function("tanh", (g.call_function("matmul", (x, w)),))
+        total = g.call_function("sum", (h,))
+        for line, node in enumerate(n for n in g.nodes if n.op == "call_function"):
+            node.meta["source"] = ("user.py", line, "f")
+        return (total,)
+
+    x, w = random(4, 3).requires_grad_(), random(3, 5).requires_grad_()
+    seen = Recorder()
+    compile_captured(graph_of(build, (4, 3), (3, 5)), [x, w], run_by_operators, observe=seen)
+    lines = {n.target: n.meta["source"][1] for n in seen.graphs["backward"].nodes if n.op == "call_function"}
+    assert lines["matmul"] == 0 and lines["mul"] == 1 and lines[next(iter(lines))] == 2, lines
+
+
+def test_so_do_those_of_a_backward_in_the_program() -> None:
+    def build(g: Graph, x: Node, w: Node) -> Any:
+        result = training_step(g, x, w)
+        for line, node in enumerate(n for n in g.nodes if n.op == "call_function"):
+            node.meta["source"] = ("user.py", line, "f")
+        return result
+
+    x, w = random(4, 3), random(3, 5).requires_grad_()
+    seen = Recorder()
+    compile_captured(graph_of(build, (4, 3), (3, 5)), [x, w], run_by_operators, observe=seen)
+    calls = [n for n in seen.graphs["joint"].nodes if n.op == "call_function" and not n.effect]
+    assert all("source" in n.meta for n in calls)
+    assert {n.meta["source"][1] for n in calls if n.target in ("matmul", "dot_general")} == {0}

@@ -13,7 +13,7 @@ from typing import Any
 from lamina_fx import Graph, Node, TensorSpec
 from lamina_tensor.views import ViewStep
 
-__all__ = ["GradUpdate", "InputInfo", "JointGraph", "OutputInfo"]
+__all__ = ["BackwardStep", "GradUpdate", "InputInfo", "JointGraph", "OutputInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,21 @@ class InputInfo:
     is_leaf: bool = True
     written: bool = False
     gradient: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardStep:
+    """One of several backward steps of a program that overwrites inputs which have a history.
+
+    Such an input is, as the program leaves it, a tensor that others may be differentiated by: results derive from it,
+    and it from the inputs. ``tangents`` of this step's results give ``gradients``: (kind, input, index among the
+    gradients), where kind ``"input"`` is the input as it was and ``"rebased"`` as the program leaves it. ``rebased``
+    is the input whose history this step is; None: all other results.
+    """
+
+    tangents: tuple[int, ...]
+    gradients: tuple[tuple[str, int, int], ...]
+    rebased: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +94,10 @@ class JointGraph:
     """The last ``len(grad_inputs)`` inputs are the ``.grad`` of these inputs."""
     replaced: tuple[int, ...] = ()
     """Inputs whose ``.grad`` at entry nothing reads, because the program assigns it first."""
+    steps: tuple[BackwardStep, ...] = ()
+    """Empty: one step, whose gradients ``inputs`` tell."""
+    refused: str | None = None
+    """Why a backward pass over the results is an error (the gradients are then zeros that nobody sees)."""
 
     @property
     def results(self) -> tuple[Any, ...]:
@@ -90,6 +109,14 @@ class JointGraph:
         """Inputs that hold something else after a call, by position."""
         rebased = {info.index for info in self.outputs if info.kind == "rebase"}
         return frozenset(k for k, info in enumerate(self.inputs) if info.written or k in rebased)
+
+    @property
+    def backward_steps(self) -> tuple[BackwardStep, ...]:
+        """``steps``, or the only one."""
+        if self.steps:
+            return self.steps
+        found = sorted((info.gradient, k) for k, info in enumerate(self.inputs) if info.gradient is not None)
+        return (BackwardStep(tuple(range(len(self.tangents))), tuple(("input", k, at) for at, k in found)),)
 
     @property
     def has_backward(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina_fx import Graph, Node, ScalarSpec
+from lamina_prims import operator
 
 from .costs import BANNED, CHEAP, FREE, MODERATE, bytes_of, recompute_cost
 from .joint import JointGraph
@@ -177,7 +178,8 @@ def _copy_overwritten(joint: JointGraph, nodes: list[Node]) -> dict[Node, Node]:
     copies = {}
     for node in nodes:
         with joint.graph.inserting_after(joint.graph.placeholders[-1]):
-            copies[node] = joint.graph.call_function("clone", (node,), spec=node.spec)
+            spec = operator("clone").infer((node.spec,), {})  # of an input with gaps it has none
+            copies[node] = joint.graph.call_function("clone", (node,), spec=spec)
     return copies
 
 

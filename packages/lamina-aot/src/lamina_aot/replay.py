@@ -13,6 +13,7 @@ import lamina_tensor
 from lamina_fx import Graph, Interpreter, Node
 from lamina_prims import operators
 from lamina_tensor.amp import state_set
+from lamina_tensor.autograd.engine import grad_until
 
 __all__ = ["Replay", "replaced_gradients", "resolve", "touches_gradients"]
 
@@ -29,9 +30,14 @@ def _autograd_grad(outputs: Any, inputs: Any, *rest: Any, **options: Any) -> Any
     return lamina_tensor.autograd.grad(outputs, inputs, *rest, **options)
 
 
+def _grad_until(*args: Any, **options: Any) -> Any:
+    return tuple(grad_until(*args, **options))
+
+
 _ACTIONS: dict[str, Callable[..., Any]] = {
     "autograd.backward": _backward,
     "autograd.grad": _autograd_grad,
+    "autograd.grad_until": _grad_until,
     "autograd.function": lambda reference, *args: reference().apply(*args),
     "grad_get": lambda tensor: tensor.grad,
     "grad_set": _grad_set,
@@ -75,7 +81,7 @@ def replaced_gradients(captured: Graph) -> frozenset[int]:
     return frozenset(replaced - read - {-1})
 
 
-_BACKWARD = frozenset(("autograd.backward", "autograd.grad"))
+_BACKWARD = frozenset(("autograd.backward", "autograd.grad", "autograd.grad_until"))
 _TOUCHING = frozenset(("autograd.backward", "grad_get", "grad_set"))
 
 

@@ -17,7 +17,7 @@ from lamina_tensor.views import replay
 from .joint import JointGraph, OutputInfo
 from .partition import Partition
 from .symbols import SizeReader
-from .tape import call_recorded, tape_plan
+from .tape import call_recorded, tape_plan, write_rebased
 
 __all__ = ["CompileGraph", "CompiledGraph", "Executable"]
 
@@ -41,7 +41,8 @@ class CompiledGraph:
     """Compiles the gradients as a differentiable function of inputs and tangents (for ``create_graph``)."""
     sizes: SizeReader = field(default_factory=lambda: SizeReader({}))
     _backward: Executable | None = field(default=None, repr=False)
-    _second: Executable | None = field(default=None, repr=False)
+    _second: dict[tuple[bool, ...], Executable] = field(default_factory=dict, repr=False)
+    """By which arguments have gradients themselves."""
 
     def __post_init__(self) -> None:
         outputs = self.joint.outputs
@@ -66,6 +67,7 @@ class CompiledGraph:
             inputs[k].grad = None
         if self._tape is None:
             results = self.forward(*inputs)
+            write_rebased(self.joint, inputs, results)
         else:
             results = call_recorded(self, self._tape, inputs)
         if self._picked is not None:
@@ -77,9 +79,6 @@ class CompiledGraph:
     def _rebuild(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         for update in self.joint.grad_updates:
             inputs[update.input].grad = None if update.value is None else results[update.value]
-        for info in self.joint.outputs:
-            if info.kind == "rebase":  # before results that are views of it
-                inputs[info.index].copy_(results[info.value])
         values: list[Any] = []
         for info in self.joint.outputs:
             if info.kind == "value":
@@ -112,6 +111,8 @@ class CompiledGraph:
     def differentiable_gradients(self, inputs: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
         """The gradients with a history of their own, from the original inputs."""
         arguments = (*inputs, *tangents)
-        if self._second is None:
-            self._second = self.compile_second(arguments)
-        return self._second(*arguments)
+        wanted = tuple([isinstance(a, Tensor) and a.requires_grad for a in arguments])
+        found = self._second.get(wanted)
+        if found is None:
+            found = self._second[wanted] = self.compile_second(arguments)
+        return found(*arguments)

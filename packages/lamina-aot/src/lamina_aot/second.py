@@ -1,12 +1,13 @@
 """The gradients of a captured program as a program of their own, to be differentiated again.
 
-It replays the captured nodes and then calls ``autograd.grad`` with a history: what the program hides from gradients
+It replays the captured nodes and then differentiates with a history: what the program hides from gradients
 (``detach``, ``no_grad``) stays hidden in higher derivatives. Inputs that the program writes are written in copies.
 """
 
 from __future__ import annotations
 
 from lamina_fx import Graph, Node
+from lamina_prims import operator
 
 from .joint import JointGraph
 from .partition import ancestors, extract
@@ -32,22 +33,24 @@ def _gradient_program(captured: Graph, joint: JointGraph) -> Graph | None:
     inputs = list(mapping.values())
     tangents = [graph.placeholder(n.name, spec=n.spec) for n in joint.tangents]
     for k in sorted(joint.overwritten):
-        mapping[captured.placeholders[k]] = graph.call_function("clone", (inputs[k],), spec=inputs[k].spec)
+        spec = operator("clone").infer((inputs[k].spec,), {})
+        mapping[captured.placeholders[k]] = graph.call_function("clone", (inputs[k],), spec=spec)
     for node in captured.nodes:
         if node.op not in ("placeholder", "output"):
             mapping[node] = graph.node_copy(node, mapping.__getitem__)
-    order = sorted((info.gradient, k) for k, info in enumerate(joint.inputs) if info.gradient is not None)
-    wanted = [inputs[k] for _, k in order]
-    roots = [mapping[info.node] for info in outputs if info.node is not None]
-    seeds = [tangents[info.tangent] for info in outputs if info.tangent is not None]
-    found = graph.call_function(
-        "autograd.grad",
-        (roots, wanted, seeds),
-        {"create_graph": True, "allow_unused": True},
-        spec=tuple(n.spec for n in wanted),
-        effect="grad",
-    )
-    graph.output(tuple(graph.call_function("getitem", (found, k), spec=n.spec) for k, n in enumerate(wanted)))
+    final = {"input": inputs, "rebased": [mapping[node] for node in captured.placeholders]}
+    roots = {info.tangent: mapping[info.node] for info in outputs if info.node is not None}
+    rebased = [step.rebased for step in joint.backward_steps if step.rebased is not None]
+    results: list[Node] = []
+    for step in joint.backward_steps:
+        wanted = [final[kind][k] for kind, k, _ in step.gradients]
+        stops = [final["rebased"][k] for k in rebased if k != step.rebased]
+        arguments = ([roots[t] for t in step.tangents], wanted, [tangents[t] for t in step.tangents], stops)
+        specs = tuple(node.spec for node in wanted)
+        options = {"create_graph": True}
+        found = graph.call_function("autograd.grad_until", arguments, options, spec=specs, effect="grad")
+        results += [graph.call_function("getitem", (found, k), spec=spec) for k, spec in enumerate(specs)]
+    graph.output(tuple(results))
     return graph
 
 

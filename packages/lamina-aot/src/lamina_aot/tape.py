@@ -19,13 +19,13 @@ from lamina_tensor.autograd.node import Node as TapeNode
 from lamina_tensor.autograd.reduce_gradient import reduce_gradient
 from lamina_tensor.creator import calling_user_code
 
-from .joint import JointGraph
+from .joint import BackwardStep, JointGraph
 from .partition import Partition, ancestors
 
 if TYPE_CHECKING:
     from .runtime import CompiledGraph
 
-__all__ = ["TapePlan", "call_recorded", "tape_plan"]
+__all__ = ["TapePlan", "call_recorded", "tape_plan", "write_rebased"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TapePlan:
     Attributes:
         results: positions of the differentiable results of the forward half, in the order of the tangents.
         tangents: shape and dtype of each tangent.
-        gradients: (input, position of its gradient among the backward half's results).
+        steps: backward steps; one without ``rebased`` where the program overwrites no input that has a history.
         saved: (is an input, position) of what the backward half reads; of results, which are returned as well.
         returned: how many of the forward half's results are the program's.
         snapshots: inputs that the call overwrites and a second derivative reads.
@@ -46,7 +46,7 @@ class TapePlan:
 
     results: tuple[int, ...]
     tangents: tuple[tuple[tuple[Any, ...], DType], ...]
-    gradients: tuple[tuple[int, int], ...]
+    steps: tuple[BackwardStep, ...]
     saved: tuple[tuple[bool, int], ...]
     returned: int
     snapshots: tuple[int, ...]
@@ -64,7 +64,7 @@ def tape_plan(joint: JointGraph, halves: Partition) -> TapePlan:
     return TapePlan(
         tuple(o.value if o.kind == "rebase" else o.index for o in differentiable),
         tuple((s.shape, s.dtype) for s in specs if isinstance(s, TensorSpec)),
-        tuple((k, i.gradient) for k, i in enumerate(joint.inputs) if i.gradient is not None),
+        joint.backward_steps,
         tuple((place == "input", k) for place, k in halves.places),
         joint.forward_count,
         tuple(k for k in read if k in joint.overwritten),
@@ -85,14 +85,36 @@ def call_recorded(compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ..
     finally:
         set_grad_enabled(entered)
     if not recording:
+        write_rebased(compiled.joint, inputs, results)
         return results
     _unshare(plan, inputs, results)
-    node = CompiledNode(compiled, plan, before, results)
-    for position in plan.results:
-        result = results[position]
-        result._grad_fn = node
-        result._output_nr = position
+    edges = [_edge(value) for value in before]
+    for step in plan.steps:
+        node = CompiledNode(compiled, plan, step, (inputs, before), results, edges)
+        for tangent in step.tangents:
+            position = plan.results[tangent]
+            result = results[position]
+            if step.rebased is not None:  # others may return the same value with another history
+                result = alias(result, type(result), False)
+            result._grad_fn = node
+            result._output_nr = position
+            if step.rebased is not None:
+                inputs[step.rebased].copy_(result)
     return results
+
+
+def write_rebased(joint: JointGraph, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    """Write inputs that have a history and are overwritten: the copy gives them the history of what is copied."""
+    for info in joint.outputs:
+        if info.kind == "rebase":
+            inputs[info.index].copy_(results[info.value])
+
+
+def _edge(value: Any) -> tuple[Any, Any]:
+    """Where the gradient of an input goes, and its shape and dtype; (None, None) where it wants none."""
+    if not isinstance(value, TensorBase) or not value._requires_grad:
+        return None, None
+    return edge_of(value), (value._sizes, value.dtype)
 
 
 def _with_snapshots(plan: TapePlan, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -112,23 +134,25 @@ def _unshare(plan: TapePlan, inputs: tuple[Any, ...], results: list[Any]) -> Non
 
 
 class CompiledNode(TapeNode):
-    """The backward step of one call."""
+    """A backward step of one call. ``edges_of``: of the inputs as they were before the call."""
 
-    __slots__ = ("compiled", "inputs", "outputs", "plan", "saved", "versions")
+    __slots__ = ("compiled", "inputs", "outputs", "plan", "saved", "step", "versions")
 
     def __init__(
-        self, compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ...], results: Sequence[Any]
+        self,
+        compiled: CompiledGraph,
+        plan: TapePlan,
+        step: BackwardStep,
+        given: tuple[tuple[Any, ...], tuple[Any, ...]],
+        results: Sequence[Any],
+        edges_of: Sequence[tuple[Any, Any]],
     ) -> None:
-        edges: list[Any] = []
-        metas: list[Any] = []
-        for k, _ in plan.gradients:
-            value = inputs[k]
-            wanted = value._requires_grad
-            edges.append(edge_of(value) if wanted else None)
-            metas.append((value._sizes, value.dtype) if wanted else None)
-        super().__init__(edges, metas)
+        now, inputs = given
+        places = [_edge(now[k]) if kind == "rebased" else edges_of[k] for kind, k, _ in step.gradients]
+        super().__init__([edge for edge, _ in places], [meta for _, meta in places])
         self.compiled = compiled
         self.plan = plan
+        self.step = step
         self.inputs: tuple[Any, ...] | None = inputs
         self.saved: list[tuple[Any, int]] | None = None
         self.versions = [inputs[k]._version if isinstance(inputs[k], TensorBase) else -1 for k in plan.read]
@@ -161,6 +185,8 @@ class CompiledNode(TapeNode):
         saved, inputs = self.saved, self.inputs
         if saved is None or inputs is None:
             raise RuntimeError(_FREED)
+        if self.compiled.joint.refused is not None:
+            raise RuntimeError(self.compiled.joint.refused)
         for value, version in saved:
             if version >= 0 and value._version != version:
                 check_version(self.name(), value, version, value._sizes)
@@ -176,7 +202,7 @@ class CompiledNode(TapeNode):
                 found = compiled.gradients(inputs, [value for value, _ in saved], tangents)
         return [
             None if meta is None else self._fitted(found[at], meta)
-            for (_, at), meta in zip(self.plan.gradients, self.metas, strict=True)
+            for (_, _, at), meta in zip(self.step.gradients, self.metas, strict=True)
         ]
 
     def _fitted(self, gradient: Any, meta: tuple[Any, Any]) -> Any:
@@ -187,8 +213,9 @@ class CompiledNode(TapeNode):
     def _tangents(self, grads: list[Any]) -> list[Any]:
         """The cotangents in the traced layout, zeros where there is none."""
         tangents: list[Tensor] = []
-        for position, (shape, dtype) in zip(self.plan.results, self.plan.tangents, strict=True):
-            given = grads[position] if position < len(grads) else None
+        own = self.step.tangents
+        for tangent, (position, (shape, dtype)) in enumerate(zip(self.plan.results, self.plan.tangents, strict=True)):
+            given = grads[position] if tangent in own and position < len(grads) else None
             if given is None:
                 sizes = [self.compiled.sizes(self.inputs, s) for s in shape]  # type: ignore[arg-type]
                 given = lamina_tensor.zeros(sizes, dtype=dtype)

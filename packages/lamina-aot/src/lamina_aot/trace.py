@@ -14,6 +14,7 @@ import lamina_tensor
 from lamina_fx import Graph, Node, ScalarSpec, TensorSpec, float64
 from lamina_tensor import Tensor, autograd
 
+from .derivatives import Differentiation
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
 from .outputs import describe_outputs
 from .replay import Replay, replaced_gradients, touches_gradients
@@ -72,21 +73,22 @@ class _Trace:
             rebased = [k for k in range(len(self.values)) if self._written(k) and self._has_history(k)]
             outputs += [OutputInfo("rebase", k, value=self.values[k], requires_grad=True) for k in rebased]
             outputs = [replace(o, node=replay.node_of(o.value)) if o.requires_grad else o for o in outputs]
-            tangents, outputs, gradients, backward_nodes = self._differentiate(outputs)
+            found = Differentiation(self.graph, self.tracer, self.leaves, self.values).run(outputs, self._result)
             written = [self._written(k) and k not in rebased for k in range(len(self.values))]
             self._write_back(written)
-        found = [g for g in gradients.values() if g is not None]
-        self.graph.output((*self.results, *found))
+        self.graph.output((*self.results, *found.gradients))
         return JointGraph(
             self.graph,
-            tuple(self._input_infos(written, gradients)),
-            tuple(outputs),
+            tuple(self._input_infos(written, found.positions)),
+            found.outputs,
             tuple(updates),
             len(self.results),
-            tuple(tangents),
-            frozenset(backward_nodes),
+            found.tangents,
+            found.nodes,
             tuple(self.grad_inputs),
             tuple(sorted(self.replaced)),
+            found.steps,
+            found.refused,
         )
 
     # -- inputs ----------------------------------------------------------------------------------
@@ -136,16 +138,14 @@ class _Trace:
             self.grad_inputs.append(k)
             self.values[k].grad = self._make_input(f"{self.nodes[k].name}_grad", grad.spec, False, True)
 
-    def _input_infos(self, written: list[bool], gradients: dict[int, Node | None]) -> list[InputInfo]:
-        order = [k for k, g in gradients.items() if g is not None]
-        position = {k: n for n, k in enumerate(order)}
+    def _input_infos(self, written: list[bool], positions: dict[int, int]) -> list[InputInfo]:
         infos = []
         for k, leaf in enumerate(self.leaves):
             if not isinstance(leaf, Tensor):
                 infos.append(InputInfo(None))
                 continue
             is_leaf = self.values[k] is leaf
-            infos.append(InputInfo(leaf.spec, leaf.requires_grad, is_leaf, written[k], position.get(k)))
+            infos.append(InputInfo(leaf.spec, leaf.requires_grad, is_leaf, written[k], positions.get(k)))
         return infos
 
     # -- outputs ---------------------------------------------------------------------------------
@@ -184,34 +184,3 @@ class _Trace:
                 final = self.tracer.value(value)
                 if final is not node:
                     self.graph.call_function("copy_to", (node, final), effect="write")
-
-    # -- derivatives -----------------------------------------------------------------------------
-
-    def _differentiate(
-        self, outputs: list[OutputInfo]
-    ) -> tuple[list[Node], list[OutputInfo], dict[int, Node | None], set[Node]]:
-        leaves = {k: v for k, v in enumerate(self.leaves) if isinstance(v, Tensor) and v.requires_grad}
-        roots = [info.value for info in outputs if info.requires_grad]
-        done: list[OutputInfo] = []
-        for info in outputs:
-            if info.kind == "rebase":
-                info = replace(info, value=self._result(self.tracer.value(info.value)))
-            elif info.kind in ("value", "root"):
-                info = replace(info, value=None)
-            done.append(info)
-        if not roots or not leaves:
-            return [], done, {}, set()
-        tangents: list[Node] = []
-        for k, info in enumerate(done):
-            if info.requires_grad:
-                spec = outputs[k].value.spec.replace(strides=None)
-                done[k] = replace(info, tangent=len(tangents))
-                with self.graph.inserting_after([*self.nodes, *tangents][-1]):
-                    tangents.append(self.graph.placeholder(f"tangent_{len(tangents)}", spec=spec))
-        seeds = [self.tracer.input(node) for node in tangents]
-        before = set(self.graph.nodes)
-        found = autograd.grad(roots, list(leaves.values()), seeds, allow_unused=True)
-        gradients = {
-            k: None if grad is None else self.tracer.value(grad) for k, grad in zip(leaves, found, strict=True)
-        }
-        return tangents, done, gradients, {node for node in self.graph.nodes if node not in before}

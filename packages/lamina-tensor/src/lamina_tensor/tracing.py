@@ -15,6 +15,7 @@ In-place operators and views are functional by the storage: ``tracer.value(tenso
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,8 @@ from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
 
 from ._C import TensorBase, set_grad_enabled, wrap
+from .autograd.engine import STEPS
+from .autograd.node import next_sequence
 from .fake import alias_without_data
 from .storage import FakeStorage, TracedStorage, tensor_without_data
 from .views import ViewStep, replay, scatter
@@ -36,13 +39,31 @@ __all__ = ["Tracer", "trace"]
 class Tracer:
     """Writes what is called on its tensors into ``graph``.
 
-    ``meta`` is copied to each new node (for instance ``{"source": (file, line, function)}``).
+    ``meta`` is copied to each new node (for instance ``{"source": (file, line, function)}``). Nodes of a backward
+    pass get what ``meta`` was when the step was recorded that they derive from.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.meta: dict[str, Any] = {}
+        self._marks: list[int] = []
+        self._metas: list[dict[str, Any]] = []
+        self.meta = {}
         self._constants: dict[int, tuple[Any, Node]] = {}
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What new nodes carry."""
+        return self._meta
+
+    @meta.setter
+    def meta(self, meta: dict[str, Any]) -> None:
+        self._meta = meta
+        self._marks.append(next_sequence())
+        self._metas.append(meta)
+
+    def enter_step(self, node: Any) -> None:
+        """A step of a backward pass begins: what it writes carries the meta of what it derives from."""
+        self._meta = self._metas[max(bisect_left(self._marks, node.sequence) - 1, 0)]
 
     # -- tensors in and out ----------------------------------------------------------------------------
 
@@ -280,7 +301,9 @@ def trace(graph: Graph) -> Iterator[Tracer]:
     """A tracer into ``graph``; inside, tensors made from nothing (``zeros(3)``) are traced, too."""
     tracer = Tracer(graph)
     saved, MODES.creator = MODES.creator, tracer.create
+    entering, STEPS.entering = STEPS.entering, tracer.enter_step
     try:
         yield tracer
     finally:
         MODES.creator = saved
+        STEPS.entering = entering

@@ -13,9 +13,13 @@ from lamina_dynamo.source import Attr, Item, Source
 from lamina_fx import Device, DType, TensorSpec
 from lamina_fx.symbolic import ShapeEnv
 from lamina_tensor import Tensor, fake_tensor
+from lamina_tensor.autograd.node import Node
 from lamina_tensor.namespace import Namespace
 
 __all__ = ["FrontendTensors"]
+
+_HISTORY = Node((), ())
+"""Stands for the history of inputs that are no leaves: such inputs may be written in place."""
 
 
 class FrontendTensors:
@@ -47,6 +51,8 @@ class FrontendTensors:
             made = Tensor._make_subclass(type(value), made, False)
         if value._requires_grad:
             made._requires_grad = True
+            if not value._is_leaf:
+                made._grad_fn = _HISTORY
         return made
 
     def array_type(self, fake: Any) -> type:
@@ -62,7 +68,12 @@ class FrontendTensors:
         return None
 
     def guards(self, value: Any, source: Source, fake: Any) -> list[Guard]:
-        """Class, dtype, device, fixed sizes and strides, requires_grad."""
+        """Class, dtype, device, fixed sizes and strides, requires_grad; that it is no leaf.
+
+        A leaf's program is right for other tensors, too (what a leaf forbids is not in it), but not the other way.
+        """
+        if value._requires_grad and not value._is_leaf:
+            return [tensor_matches(source, value, fake.spec, flag_mask=3, flag_values=1)]
         return [tensor_matches(source, value, fake.spec, flag_mask=1, flag_values=int(value._requires_grad))]
 
     def memory_bounds(self, value: Any) -> tuple[int, int]:
@@ -91,6 +102,14 @@ class FrontendTensors:
     def takes_gradient(self, fake: Any) -> bool:
         """Whether a backward pass accumulates into it."""
         return bool(fake._requires_grad) and fake.is_leaf
+
+    def is_new_leaf(self, fake: Any) -> bool:
+        """Of an array that the graph makes: whether it is a leaf, to be known as such to whoever gets it."""
+        return bool(fake._requires_grad) and fake.is_leaf
+
+    def has_history(self, fake: Any) -> bool:
+        """Whether it can still be differentiated: a backward pass uses the history up."""
+        return bool(fake._requires_grad) and (fake.grad_fn is None or not fake.grad_fn.released)
 
     def gradient(self, value: Any) -> Any:
         """The gradient that a tensor of the caller has."""

@@ -7,7 +7,8 @@ real, fake and traced tensors; over traced ones it writes the gradient's graph.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,17 @@ from .accumulate import accumulate_gradient, check_gradient
 from .hooks import run_hooks
 from .node import Node, edge_of
 
-__all__ = ["backward", "grad"]
+__all__ = ["STEPS", "backward", "grad", "grad_until"]
+
+
+class _Steps(threading.local):
+    """Who is told of each node before it runs: a trace, which notes the line that the node derives from."""
+
+    def __init__(self) -> None:
+        self.entering: Callable[[Node], None] | None = None
+
+
+STEPS = _Steps()
 
 _NO_GRAD = "element {} of tensors does not require grad and does not have a grad_fn"
 
@@ -97,6 +108,17 @@ def grad(
     return tuple(results)
 
 
+def grad_until(outputs: Any, inputs: Any, grad_outputs: Any, stops: Any, create_graph: bool = False) -> list[Any]:
+    """Gradients of ``outputs`` with respect to ``inputs`` (None: none) as if each of ``stops``, tensors with a history,
+    had none: what reaches one goes no further.
+    """
+    wanted = [edge_of(t) for t in inputs]
+    run = _Run(True, create_graph, wanted)
+    run.stops = {_key(edge_of(t)) for t in stops}
+    run.execute(_roots(list(outputs), list(grad_outputs)))
+    return [run.captured.get(_key(edge)) for edge in wanted]
+
+
 def _listed(tensors: Any) -> list[Any]:
     if tensors is None:
         return []
@@ -143,6 +165,7 @@ class _Run:
         self.accumulate = accumulate
         self.targets = None if targets is None else {_key(e) for e in targets}
         self.target_nodes = set() if targets is None else {id(e[0] if type(e) is tuple else e) for e in targets}
+        self.stops: set[Any] = set()
         self.captured: dict[Any, Any] = {}
         self.pending: dict[Any, int] = {}
         self.grads: dict[Any, Any] = {}
@@ -254,6 +277,13 @@ class _Run:
             self._observe(node, held)
         if needed is not None and id(node) not in needed:
             return
+        if self.stops:
+            held = {index: gradient for index, gradient in held.items() if (id(node), index) not in self.stops}
+            if not held:
+                for edge in edges:
+                    if edge is not None:
+                        self._arrive(edge)
+                return
         grads = [held.get(i) for i in range(max(held) + 1)]
         del held
         results = self._apply(node, grads)
@@ -271,6 +301,8 @@ class _Run:
                 self._arrive(edge)
 
     def _apply(self, node: Node, grads: list[Any]) -> Sequence[Any]:
+        if STEPS.entering is not None:
+            STEPS.entering(node)
         if node.pre_hooks:
             for hook in tuple(node.pre_hooks.values()):
                 replaced = hook(tuple(grads))

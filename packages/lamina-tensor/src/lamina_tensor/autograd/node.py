@@ -15,10 +15,11 @@ from ..plan import Plan
 from .reduce_gradient import reduce_gradient
 from .stale import StaleValue
 
-__all__ = ["Edge", "Node", "OperatorNode", "check_version", "edge_of"]
+__all__ = ["MODIFIED", "Edge", "Node", "OperatorNode", "check_version", "edge_of", "next_sequence"]
 
 Edge = Any
 _sequence = count()
+MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation: "
 _FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -94,6 +95,11 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
+def next_sequence() -> int:
+    """A number above those of all nodes there are, below those of nodes to come."""
+    return next(_sequence)
+
+
 def edge_of(tensor: Any) -> Edge:
     """Where the gradient of a tensor that requires it goes."""
     if tensor._base is not None and not tensor._no_grad_view and tensor._grad_version != tensor._version:
@@ -112,10 +118,9 @@ def check_version(name: str, tensor: Any, version: int, shape: Any) -> None:
     """
     if tensor._version != version:
         raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[lamina.{_type_name(tensor)} {list(shape)}], which is an input or output of {name}, is at version "
-            f"{tensor._version}; expected version {version} instead. Hint: clone() it before the write, or do the "
-            "write out of place."
+            f"{MODIFIED}[lamina.{_type_name(tensor)} {list(shape)}], which is an input or output of {name}, is at "
+            f"version {tensor._version}; expected version {version} instead. Hint: clone() it before the write, or "
+            "do the write out of place."
         )
 
 
