@@ -172,3 +172,19 @@ def test_a_leaf_is_no_input_with_a_history() -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         f(lamina.ones(2, requires_grad=True))
     assert f(lamina.ones(2)).tolist() == [6.0, 6.0]
+
+
+def test_an_input_that_eager_does_not_keep_may_be_written_after_the_call() -> None:
+    def f(w: Any, mask: Any) -> Any:
+        return (w + 1).exp() * (mask == 0)
+
+    found = []
+    for call in (f, lamina.compile(f)):
+        x = lamina.tensor([0.1, 0.2, 0.3], requires_grad=True)
+        w, mask = x * 1, lamina.tensor([0, 1, 0])
+        y = call(w, mask)
+        w.zero_()
+        mask.fill_(1)
+        y.sum().backward()
+        found.append(x.grad.numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6)

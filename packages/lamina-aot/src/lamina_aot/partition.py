@@ -80,7 +80,7 @@ class _Facts:
             if depends and node.op != "output":
                 self.after_tangent.add(node)
         placeholders = graph.placeholders
-        self.overwritten = {placeholders[k] for k in joint.overwritten}
+        self.overwritten = {placeholders[k] for k in joint.overwritten} | _free_to_write(joint)
         results = joint.results
         roots = [r for r in results[: joint.forward_count] if isinstance(r, Node)]
         self.returned = set(roots)
@@ -119,7 +119,7 @@ class _Facts:
         if isinstance(node.spec, tuple):
             return INFINITE  # several results: each is kept by its getitem
         if node in self.overwritten:
-            return 2 * bytes_of(node) + 2  # the caller's memory holds something else by then: a copy is kept
+            return 2 * bytes_of(node) + 2  # the caller's memory may hold something else by then: a copy is kept
         if node.op in ("placeholder", "get_attr") or node in self.returned:
             return 1 + bytes_of(node) // 64  # it lives anyway
         if self._again(node):
@@ -127,6 +127,27 @@ class _Facts:
         size = 2 * bytes_of(node) + 2  # written by the forward, read by the backward
         charge = {FREE: 2.0, CHEAP: 1.0, MODERATE: 0.75, BANNED: 0.5}[recompute_cost(node)]
         return int(size * (1.0 if eager else charge)) + 1
+
+
+def _free_to_write(joint: JointGraph) -> set[Node]:
+    """Inputs that eager does not keep for the backward: the caller may write to them after the call.
+
+    Not parameters: those are written between forward and backward by mistake, and a copy would cost each program that
+    casts them. Such a write is an error of the backward.
+    """
+    return {
+        node
+        for node, info in zip(joint.graph.placeholders, joint.inputs, strict=False)
+        if info.spec is not None and not (info.requires_grad and info.is_leaf) and not _kept_by_eager(joint, node)
+    }
+
+
+def _kept_by_eager(joint: JointGraph, node: Node) -> bool:
+    """Does a rule of the backward read the node or a view of it."""
+    if any(user in joint.backward_nodes for user in node.users):
+        return True
+    views = (u for u in node.users if u.op == "call_function" and recompute_cost(u) == FREE)
+    return any(_kept_by_eager(joint, view) for view in views)
 
 
 def _copies_input(node: Node) -> bool:
