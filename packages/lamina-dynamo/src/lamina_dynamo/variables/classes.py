@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from ..errors import Unsupported
 from ..source import Attr, TypeAttr
-from .base import Args, Kwargs, VariableTracker
+from .base import Args, Kwargs, NotConstant, VariableTracker
 from .constant import ConstantVariable
 from .functions import BoundMethodVariable
-from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
+from .known import KnownVariable
+from .objects import MISSING, NativeMethodVariable, type_lookup
 
 __all__ = [
     "BuiltinVariable", "ClassVariable", "DisabledVariable", "MethodDescriptorVariable", "ModuleVariable",
@@ -19,26 +20,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ClassVariable(VariableTracker):
+class ClassVariable(KnownVariable):
     """A class of the caller or a built-in one."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: type, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Any) -> bool:
-        return True
+    __slots__ = ()
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.instantiate(self, args, kwargs)
@@ -119,9 +104,6 @@ class ClassVariable(VariableTracker):
             return tx.call_native(lambda c, i: c[i], [self, index], {})
         return tx.call_native(lambda c, i: c[i], [self, index], {})
 
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
-
     def __repr__(self) -> str:
         return f"class {self.value.__name__}"
 
@@ -129,18 +111,22 @@ class ClassVariable(VariableTracker):
 class SuperVariable(VariableTracker):
     """``super(start, instance)``: attributes from the classes behind ``start`` in the instance's mro."""
 
-    __slots__ = ("instance", "start")
+    __slots__ = ("first", "instance", "start")
 
-    def __init__(self, start: type, instance: VariableTracker) -> None:
-        self.source = None
-        self.start = start
+    def __init__(self, start: Any, instance: VariableTracker, source: Any = None) -> None:
+        self.source = source
+        self.first = start
+        self.start: type = start.as_constant()
         self.instance = instance
 
     def python_type(self) -> type:
         return super
 
     def children(self) -> list[Any]:
-        return [self.instance]
+        return [self.first, self.instance]
+
+    def reconstruct(self, cg: Any) -> None:
+        cg.call_constant(super, [self.first, self.instance])
 
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         instance = self.instance
@@ -185,26 +171,10 @@ class SuperVariable(VariableTracker):
         raise Unsupported("assignment through super()")
 
 
-class ModuleVariable(VariableTracker):
+class ModuleVariable(KnownVariable):
     """An imported module."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: ModuleType, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Any) -> bool:
-        return True
+    __slots__ = ()
 
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         return tx.module_attribute(self, name)
@@ -212,33 +182,14 @@ class ModuleVariable(VariableTracker):
     def setattr(self, tx: Any, name: str, value: VariableTracker) -> None:
         raise Unsupported(f"assignment to attribute {name!r} of module {self.value.__name__}")
 
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
-
     def __repr__(self) -> str:
         return f"module {self.value.__name__}"
 
 
-class BuiltinVariable(VariableTracker):
+class BuiltinVariable(KnownVariable):
     """A function written in C."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Any) -> bool:
-        return True
+    __slots__ = ()
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.call_builtin(self.value, args, kwargs)
@@ -248,9 +199,6 @@ class BuiltinVariable(VariableTracker):
             return tx.wrap_constant(getattr(self.value, name))
         except AttributeError as error:
             raise tx.observed(error) from None
-
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
 
     def __repr__(self) -> str:
         return f"built-in {getattr(self.value, '__name__', self.value)}"
@@ -267,24 +215,17 @@ class MethodDescriptorVariable(BuiltinVariable):
         return tx.native_call(self.value, self.value.__name__, args[0], args[1:], kwargs)
 
 
-class DisabledVariable(VariableTracker):
+class DisabledVariable(KnownVariable):
     """A function that the user excluded from capture."""
 
-    __slots__ = ("reason", "value")
+    __slots__ = ("reason",)
 
     def __init__(self, value: Any, reason: str, source: Any = None) -> None:
-        self.source = source
-        self.value = value
+        super().__init__(value, source)
         self.reason = reason
 
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def truth(self, tx: Any) -> bool:
-        return True
-
-    def key(self) -> Any:
-        return self.value
+    def as_constant(self) -> Any:
+        raise NotConstant(repr(self))  # it runs where the user calls it, not while tracing
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         raise Unsupported(f"call of {self!r}, which is excluded from capture ({self.reason})")
@@ -292,30 +233,14 @@ class DisabledVariable(VariableTracker):
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         return tx.wrap(getattr(self.value, name), self.source and Attr(self.source, name))
 
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
-
     def __repr__(self) -> str:
         return f"{getattr(self.value, '__qualname__', self.value)}"
 
 
-class OpaqueVariable(VariableTracker):
+class OpaqueVariable(KnownVariable):
     """An object of the caller that is only passed around and read by plain attribute access."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def key(self) -> Any:
-        return self.value
-
-    def as_constant(self) -> Any:
-        return self.value
+    __slots__ = ()
 
     def truth(self, tx: Any) -> bool:
         return bool(self.value)
@@ -333,11 +258,5 @@ class OpaqueVariable(VariableTracker):
     def getitem(self, tx: Any, index: VariableTracker) -> VariableTracker:
         return tx.call_native(lambda v, i: v[i], [self, index], {})
 
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
-
     def __repr__(self) -> str:
         return f"{type(self.value).__name__} object"
-
-
-_ = UserObjectVariable

@@ -7,7 +7,8 @@ from types import CodeType
 from typing import Any
 
 from ..errors import Unsupported
-from .base import Args, Kwargs, NotConstant, VariableTracker
+from .base import Args, Kwargs, VariableTracker
+from .known import KnownVariable
 
 __all__ = ["FALSE", "NONE", "PLAIN_TYPES", "TRUE", "ConstantVariable", "constants", "is_none"]
 
@@ -17,26 +18,13 @@ PLAIN_TYPES = frozenset(
 """Types whose values are constants, compared by type and value."""
 
 
-class ConstantVariable(VariableTracker):
+class ConstantVariable(KnownVariable):
     """A known, immutable value."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
+    __slots__ = ()
 
     def is_constant(self) -> bool:
         return True
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
 
     def truth(self, tx: Any) -> bool:
         return bool(self.value)
@@ -145,6 +133,3 @@ def is_plain(value: Any) -> bool:
     if kind in (tuple, frozenset):
         return all(is_plain(v) for v in value)
     return isinstance(value, enum.Enum)
-
-
-_ = NotConstant

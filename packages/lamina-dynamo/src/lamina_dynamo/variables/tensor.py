@@ -10,6 +10,7 @@ from lamina_fx import Node
 from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
 from .constant import NONE, ConstantVariable
+from .known import KnownVariable
 
 __all__ = ["OperatorVariable", "TensorVariable", "TracedFunctionVariable"]
 
@@ -95,26 +96,10 @@ class TensorVariable(VariableTracker):
         return f"array {self.node.name}"
 
 
-class TracedFunctionVariable(VariableTracker):
+class TracedFunctionVariable(KnownVariable):
     """A function of the front end that is called on fakes; the operators that it calls become nodes."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Any = None) -> None:
-        self.source = source
-        self.value = value
-
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Any) -> bool:
-        return True
+    __slots__ = ()
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.traced_call(self.value, args, kwargs)
@@ -122,43 +107,25 @@ class TracedFunctionVariable(VariableTracker):
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         return tx.wrap_constant(getattr(self.value, name))
 
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
-
     def __repr__(self) -> str:
         return f"function {getattr(self.value, '__qualname__', self.value)}"
 
 
-class OperatorVariable(VariableTracker):
+class OperatorVariable(KnownVariable):
     """A callable of the front end that is an operator: calling it writes a node."""
 
-    __slots__ = ("id", "value")
+    __slots__ = ("id",)
 
     def __init__(self, id: str, value: Any, source: Any = None) -> None:
         self.source = source
         self.id = id
         self.value = value
 
-    def python_type(self) -> type:
-        return type(self.value)
-
-    def as_constant(self) -> Any:
-        return self.value
-
-    def key(self) -> Any:
-        return self.value
-
-    def truth(self, tx: Any) -> bool:
-        return True
-
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.operator(self.id, args, kwargs, self.value)
 
     def getattr(self, tx: Any, name: str) -> VariableTracker:
         return tx.wrap_constant(getattr(self.value, name))
-
-    def reconstruct(self, cg: Any) -> None:
-        cg.load_object(self.value)
 
     def __repr__(self) -> str:
         return f"operator {self.id}"
