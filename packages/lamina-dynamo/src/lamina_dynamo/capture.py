@@ -146,9 +146,10 @@ class Capture:
             _core.skip(code, self.owner)
             self._notify(code, result, reasons, "no arrays in it", started)
             return
-        program = compile_guards(result.guards, code)
+        program = compile_guards(result.guards, code, result.inputs)
         info = EntryInfo(result.guards, len(_core.entries(code, self.owner)), result.captured is not None)
-        _core.add_entry(code, self.owner, program, result.new_code, flat_code(result.new_code), info)
+        flat = flat_code(result.new_code, more=bool(result.inputs))
+        _core.add_entry(code, self.owner, program, result.new_code, flat, info)
         self._notify(code, result, reasons, None, started)
 
     def _notify(

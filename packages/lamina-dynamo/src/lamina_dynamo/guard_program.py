@@ -12,18 +12,19 @@ run Python last.
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
-from types import CodeType
+from collections.abc import Callable, Sequence
+from types import CodeType, GetSetDescriptorType
 
 from lamina_fx import dtype_of
 
 from . import _core
 from .guard import Constant, Guard, GuardKind, GuardSet, Identity, TensorFacts
 from .shape_program import shape_words
-from .source import Source, TensorProperty, base_of
+from .source import Source, TensorProperty, base_of, chain
 
-__all__ = ["compile_guards"]
+__all__ = ["can_fetch", "compile_guards"]
 
 _OPCODES = {
     name: number
@@ -31,7 +32,7 @@ _OPCODES = {
         "local", "global", "builtin", "free_cell", "cell_contents", "attr", "instance_attr", "type_attr", "type",
         "item", "dict_item", "dict_keys", "get_item", "function_code", "function_globals", "function_default",
         "function_kwdefault", "function_cell", "method_function", "method_self", "const", "weak", "module",
-        "tensor_property", "dict_values", "super_attr",
+        "tensor_property", "dict_values", "super_attr", "grad",
     ))
 }  # fmt: skip
 _FIRST_CHECK = 32
@@ -41,8 +42,16 @@ _DEVICE_KINDS = {"cpu": 0, "cuda": 1, "meta": 2}
 _MAY_RUN_PYTHON = frozenset({GuardKind.ATTR, GuardKind.AMBIENT, GuardKind.PYTHON})
 
 
-def compile_guards(guards: GuardSet, code: CodeType) -> _core.GuardProgram:
+def can_fetch(source: Source) -> bool:
+    """Whether a guard program can read it (not temporaries of emitted code)."""
+    return all(step.opcode in _OPCODES for step in chain(source))
+
+
+def compile_guards(guards: GuardSet, code: CodeType, inputs: Sequence[Source] = ()) -> _core.GuardProgram:
     """The program for frames of `code`. A failing evaluation gives the position of a guard in `guards`.
+
+    Args:
+        inputs: what the new code finds as a tuple in its first variable behind the arguments.
 
     Raises:
         KeyError: a guard reads a local or free variable that `code` does not have.
@@ -51,27 +60,19 @@ def compile_guards(guards: GuardSet, code: CodeType) -> _core.GuardProgram:
     learn_numpy()
     writer = _Writer(code)
     listed = list(guards)
-    protocol: dict[Source, bool] = {}
-    order = sorted(range(len(listed)), key=lambda k: (_runs_python(listed[k], protocol), listed[k].kind, k))
+    writer.tensors.update(g.source for g in listed if g.kind is GuardKind.TENSOR and _grad_is_a_field(g))
+    order = sorted(range(len(listed)), key=lambda k: (writer.runs_python(listed[k]), listed[k].kind, k))
     for index in order:
         writer.write(listed[index], index)
+    writer.program.set_inputs([writer.register(source) for source in inputs])
     return writer.program
 
 
-def _runs_python(guard: Guard, known: dict[Source, bool]) -> bool:
-    if guard.kind in _MAY_RUN_PYTHON:
-        return True
-    return any(_has_protocol_step(source, known) for source in guard.sources)
-
-
-def _has_protocol_step(source: Source | None, known: dict[Source, bool]) -> bool:
-    if source is None:
-        return False
-    answer = known.get(source)
-    if answer is None:
-        answer = source.opcode in ("attr", "get_item", "grad") or _has_protocol_step(base_of(source), known)
-        known[source] = answer
-    return answer
+def _grad_is_a_field(guard: Guard) -> bool:
+    """Whether C++ can read the gradient of the guarded tensor from the tensor itself."""
+    kind = guard.expected.kind.get()  # type: ignore[attr-defined]
+    descriptor = inspect.getattr_static(kind, "grad", None)
+    return isinstance(descriptor, GetSetDescriptorType) and _core.learn_tensor_type(kind)
 
 
 class _Writer:
@@ -80,7 +81,10 @@ class _Writer:
     def __init__(self, code: CodeType) -> None:
         self.program = _core.GuardProgram()
         self.registers: dict[Source, int] = {}
+        self.tensors: set[Source] = set()
+        """Those whose gradient is a field that C++ reads."""
         self.guard = 0
+        self._protocol: dict[Source, bool] = {}
         count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
         self.slots = {name: k for k, name in enumerate(code.co_varnames[:count])}
         self.free = {name: k for k, name in enumerate(code.co_freevars)}
@@ -101,6 +105,21 @@ class _Writer:
         """Append an instruction; `keep_none`: None is an operand, not the lack of one."""
         self.program.add(op, dst, src, self.guard, number, value, weak, list(regs), extra, keep_none)
 
+    def runs_python(self, guard: Guard) -> bool:
+        """Whether evaluating the guard may call Python code."""
+        return guard.kind in _MAY_RUN_PYTHON or any(map(self._has_protocol_step, guard.sources))
+
+    def _has_protocol_step(self, source: Source) -> bool:
+        answer = self._protocol.get(source)
+        if answer is None:
+            base = base_of(source)
+            answer = self._is_protocol(source) or (base is not None and self._has_protocol_step(base))
+            self._protocol[source] = answer
+        return answer
+
+    def _is_protocol(self, step: Source) -> bool:
+        return step.opcode in ("attr", "get_item") or (step.opcode == "grad" and base_of(step) not in self.tensors)
+
     # ---- reads -------------------------------------------------------------------------------------------------
 
     def register(self, source: Source) -> int:
@@ -112,7 +131,7 @@ class _Writer:
         src = -1 if base is None else self.register(base)
         dst = self.registers[source] = len(self.registers)
         name, operand = source.step()
-        if name == "grad":
+        if name == "grad" and base not in self.tensors:
             name, operand = "attr", "grad"
         op = _OPCODES[name]
         if name == "local":

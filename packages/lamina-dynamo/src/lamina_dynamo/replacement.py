@@ -13,9 +13,12 @@ from . import _core
 __all__ = ["flat_code"]
 
 
-def flat_code(code: CodeType) -> CodeType:
-    """The same code with every argument slot a positional parameter: how a frame without room for it runs it."""
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+def flat_code(code: CodeType, more: int = 0) -> CodeType:
+    """The same code with every argument slot a positional parameter: how a frame without room for it runs it.
+
+    ``more``: that many variables behind the arguments are parameters as well.
+    """
+    count = more + code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     flags = code.co_flags & ~0x0C
     return code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
 

@@ -180,35 +180,24 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
         """Which result of ``grad_fn`` this is."""
         return self._output_nr
 
-    @property
-    def grad(self) -> Any:
-        """The accumulated gradient, or None.
+    def _check_grad(self, value: Any) -> None:
+        """Called by ``TensorBase`` when ``grad`` is set.
 
-        Raises (when set):
+        Raises:
             TypeError, RuntimeError: no tensor, or of another shape or dtype.
         """
-        return self._grad
-
-    @grad.setter
-    def grad(self, value: Any) -> None:
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise TypeError(
-                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
-                )
-            if value is self:
-                raise RuntimeError("can't assign Variable as its own grad")
-            if value._sizes != self._sizes:
-                raise RuntimeError(
-                    f"assigned grad has data of a different size: {list(value._sizes)}, expected {list(self._sizes)}"
-                )
-            if value.dtype is not self.dtype:
-                raise RuntimeError(f"assigned grad has data of a different type: {value.dtype}, expected {self.dtype}")
-        self._grad = value
-
-    @grad.deleter
-    def grad(self) -> None:
-        self._grad = None
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._sizes != self._sizes:
+            raise RuntimeError(
+                f"assigned grad has data of a different size: {list(value._sizes)}, expected {list(self._sizes)}"
+            )
+        if value.dtype is not self.dtype:
+            raise RuntimeError(f"assigned grad has data of a different type: {value.dtype}, expected {self.dtype}")
 
     @property
     def data(self) -> Any:

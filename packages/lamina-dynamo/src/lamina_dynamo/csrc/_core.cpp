@@ -26,8 +26,8 @@ static void add_instruction(GuardProgram &program, int op, int dst, int src, int
     i.regs = std::move(regs);
     i.extra = extra;
     if (dst >= program.registers) program.registers = dst + 1;
-    if (i.op == Op::Attr || i.op == Op::GetItem || i.op == Op::CheckPython || i.op == Op::CheckAmbient
-        || (i.op == Op::CheckAttr && !(number & 2)))
+    if (i.op == Op::Attr || i.op == Op::GetItem || i.op == Op::CheckPython
+        || (i.op == Op::CheckAmbient && number == 0) || (i.op == Op::CheckAttr && !(number & 2)))
         program.runs_python = true;
     program.code.push_back(std::move(i));
 }
@@ -129,6 +129,8 @@ PYBIND11_MODULE(_core, m)
         .def("add", &add_instruction, "Append one instruction.")
         .def("add_tensor", &add_tensor, "Add the facts of a tensor check; returns their index.")
         .def("add_shape", &add_shape, "Add a condition over sizes in postfix form; returns its index.")
+        .def("set_inputs", [](GuardProgram &p, std::vector<int> registers) { p.inputs = std::move(registers); },
+             "The registers whose values the compiled code takes, as a tuple in the slot behind its arguments.")
         .def("__len__", [](const GuardProgram &p) { return p.code.size(); })
         .def_readonly("runs_python", &GuardProgram::runs_python, "Whether evaluation may call Python code.");
     m.def("add_entry", &add_entry, "add_entry(code, owner, program, replacement, flat, info)");

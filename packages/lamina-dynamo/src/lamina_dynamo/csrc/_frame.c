@@ -25,11 +25,13 @@
 typedef _PyStackRef slot;
 #define SLOT_GET(s) (PyStackRef_IsNull(s) ? NULL : PyStackRef_AsPyObjectBorrow(s))
 #define SLOT_NULL PyStackRef_NULL
+#define SLOT_STEAL(o) PyStackRef_FromPyObjectSteal(o)
 #define SLOT_CLEAR(s) do { slot old_ = (s); (s) = PyStackRef_NULL; PyStackRef_XCLOSE(old_); } while (0)
 #else
 typedef PyObject *slot;
 #define SLOT_GET(s) (s)
 #define SLOT_NULL NULL
+#define SLOT_STEAL(o) (o)
 #define SLOT_CLEAR(s) Py_CLEAR(s)
 #endif
 
@@ -137,7 +139,8 @@ static void set_code(lf_frame *frame, PyCodeObject *code)
 #endif
 }
 
-PyObject *lf_run_in_place(PyThreadState *ts, lf_frame *frame, PyCodeObject *replacement, lf_evaluator eval, int *done)
+PyObject *lf_run_in_place(PyThreadState *ts, lf_frame *frame, PyCodeObject *replacement, PyObject *inputs, lf_evaluator eval,
+                          int *done)
 {
     PyCodeObject *original = lf_code(frame);
     Py_ssize_t words = frame_words(original), more = frame_words(replacement) - words;
@@ -148,6 +151,7 @@ PyObject *lf_run_in_place(PyThreadState *ts, lf_frame *frame, PyCodeObject *repl
     }
     ts->datastack_top += more;
     for (int i = argument_slots(original); i < replacement->co_nlocalsplus; i++) frame->localsplus[i] = SLOT_NULL;
+    if (inputs != NULL) frame->localsplus[argument_slots(original)] = SLOT_STEAL(inputs);
     set_code(frame, replacement);
     *done = 1;
     return lf_evaluate(ts, frame, 0, eval);
@@ -167,7 +171,7 @@ void lf_drop(PyThreadState *ts, lf_frame *frame)
     PyErr_Fetch(&type, &value, &traceback);
     for (int i = argument_slots(lf_code(frame)) - 1; i >= 0; i--) SLOT_CLEAR(frame->localsplus[i]);
     int done;
-    PyObject *none = lf_run_in_place(ts, frame, drop_code, (lf_evaluator)_PyEval_EvalFrameDefault, &done);
+    PyObject *none = lf_run_in_place(ts, frame, drop_code, NULL, (lf_evaluator)_PyEval_EvalFrameDefault, &done);
     if (none == NULL) PyErr_Clear();
     Py_XDECREF(none);
     PyErr_Restore(type, value, traceback);
@@ -177,7 +181,7 @@ void lf_drop(PyThreadState *ts, lf_frame *frame)
 #endif
 }
 
-PyObject *lf_run_by_call(PyThreadState *ts, lf_frame *frame, PyCodeObject *flat)
+PyObject *lf_run_by_call(PyThreadState *ts, lf_frame *frame, PyCodeObject *flat, PyObject *inputs)
 {
     lf_view view;
     PyObject *result = NULL, *function = NULL;
@@ -188,11 +192,13 @@ PyObject *lf_run_by_call(PyThreadState *ts, lf_frame *frame, PyCodeObject *flat)
     function = PyFunction_New((PyObject *)flat, view.globals);
     PyObject *closure = lf_closure(&view);
     if (function != NULL && (closure == NULL || PyFunction_SetClosure(function, closure) == 0)) {
-        PyObject *few[16], **arguments = view.arguments <= 16 ? few : PyMem_Malloc(view.arguments * sizeof(PyObject *));
+        int count = view.arguments + (inputs != NULL);
+        PyObject *few[16], **arguments = count <= 16 ? few : PyMem_Malloc(count * sizeof(PyObject *));
         if (arguments == NULL) PyErr_NoMemory();
         else {
             for (int i = 0; i < view.arguments; i++) arguments[i] = lf_argument(&view, i);
-            result = PyObject_Vectorcall(function, arguments, view.arguments, NULL);
+            if (inputs != NULL) arguments[view.arguments] = inputs;
+            result = PyObject_Vectorcall(function, arguments, count, NULL);
             if (arguments != few) PyMem_Free(arguments);
         }
     }

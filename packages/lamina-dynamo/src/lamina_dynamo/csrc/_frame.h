@@ -31,10 +31,11 @@ PyObject *lf_closure(const lf_view *view);
 /* Do both take the same arguments and free variables, and may `replacement` run in a frame of `original`? */
 int lf_fits(PyCodeObject *original, PyCodeObject *replacement);
 
-/* Evaluate the same frame with other code. *done = 0 when the data stack has no room: use lf_run_by_call. */
-PyObject *lf_run_in_place(PyThreadState *, lf_frame *, PyCodeObject *replacement, lf_evaluator, int *done);
+/* Evaluate the same frame with other code. `inputs`: NULL, or what goes into the slot behind the arguments (the reference is
+ * taken). *done = 0, and nothing is taken, when the data stack has no room: use lf_run_by_call. */
+PyObject *lf_run_in_place(PyThreadState *, lf_frame *, PyCodeObject *replacement, PyObject *inputs, lf_evaluator, int *done);
 /* Call a function made from the flat form of the replacement (every slot a positional argument), then drop the frame. */
-PyObject *lf_run_by_call(PyThreadState *, lf_frame *, PyCodeObject *flat);
+PyObject *lf_run_by_call(PyThreadState *, lf_frame *, PyCodeObject *flat, PyObject *inputs);
 /* Drop a frame that never ran. From 3.12 on the evaluator owns frames, so it must pass through it. */
 void lf_drop(PyThreadState *, lf_frame *);
 /* Code that returns None and has no RESUME, for lf_drop. A reference is kept. */

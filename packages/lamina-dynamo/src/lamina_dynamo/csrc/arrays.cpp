@@ -21,20 +21,26 @@ struct NumpyArray {
 };
 
 static PyTypeObject *ndarray_type = nullptr;
-static std::vector<PyTypeObject *> tensor_bases;
+static std::vector<const lamina_abi *> tensor_kinds;
 
 static const int64_t ITEM_SIZES[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
 
-static bool is_tensor(PyObject *value)
+static const lamina_abi *tensor_kind(PyObject *value)
 {
-    for (PyTypeObject *base : tensor_bases)
-        if (PyObject_TypeCheck(value, base)) return true;
-    return false;
+    for (const lamina_abi *kind : tensor_kinds)
+        if (PyObject_TypeCheck(value, kind->base)) return kind;
+    return nullptr;
+}
+
+PyObject *tensor_gradient(PyObject *value)
+{
+    const lamina_abi *kind = tensor_kind(value);
+    return kind == nullptr ? nullptr : kind->grad(value);
 }
 
 bool view_array(PyObject *value, ArrayView *view)
 {
-    if (is_tensor(value)) {
+    if (tensor_kind(value) != nullptr) {
         auto *t = reinterpret_cast<lamina_tensor *>(value);
         *view = {static_cast<char *>(t->data), t->sizes, t->strides, t->offset, t->ndim, ITEM_SIZES[t->dtype], false};
         return true;
@@ -137,9 +143,10 @@ bool learn_tensor_type(PyObject *type)
     Py_XDECREF(capsule);
     if (abi == nullptr || abi->version != LAMINA_ABI_VERSION || abi->struct_size != (int32_t)sizeof(lamina_tensor))
         return false;
-    for (PyTypeObject *base : tensor_bases)
-        if (base == abi->base) return true;
-    tensor_bases.push_back(reinterpret_cast<PyTypeObject *>(Py_NewRef(reinterpret_cast<PyObject *>(abi->base))));
+    for (const lamina_abi *kind : tensor_kinds)
+        if (kind->base == abi->base) return true;
+    Py_INCREF(abi->base);
+    tensor_kinds.push_back(abi);
     return true;
 }
 
@@ -198,18 +205,17 @@ static bool extent(PyObject *value, uintptr_t *from, uintptr_t *to, bool *readab
 
 bool no_overlap(const Instruction &i, PyObject *const *regs)
 {
-    std::vector<std::pair<uintptr_t, uintptr_t>> extents;
-    extents.reserve(i.regs.size());
+    static thread_local std::vector<std::pair<uintptr_t, uintptr_t>> extents;
+    extents.clear();
     for (int r : i.regs) {
         uintptr_t from, to;
         bool readable;
         if (extent(regs[r], &from, &to, &readable)) extents.emplace_back(from, to);
         else if (!readable) return false;
     }
-    std::sort(extents.begin(), extents.end());
-    for (size_t k = 1; k < extents.size(); k++)
-        if (extents[k].first < extents[k - 1].second) return false;
-    return true;
+    return all_apart(
+        i.order, extents.size(), [](int32_t a, int32_t b) { return extents[a] < extents[b]; },
+        [](int32_t a, int32_t b) { return extents[a].second <= extents[b].first; });
 }
 
 }  // namespace lamina

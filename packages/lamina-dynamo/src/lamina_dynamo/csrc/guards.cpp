@@ -178,6 +178,7 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
         if (PyTuple_Check(value)) return tuple_get(value, i.number);
         return PyList_Check(value) && i.number < PyList_GET_SIZE(value) ? PyList_GET_ITEM(value, i.number) : nullptr;
     case Op::DictItem: return dict_get(value, i.object);
+    case Op::Grad: return tensor_gradient(value);
     case Op::DictKeys: found = dict_entries(value, false); break;
     case Op::DictValues: found = dict_entries(value, true); break;
     case Op::FunctionCode:
@@ -252,10 +253,9 @@ static bool all_distinct(const Instruction &i, PyObject *const *regs)
                 if (regs[i.regs[a]] == regs[i.regs[b]]) return false;
         return true;
     }
-    std::vector<PyObject *> values;
-    for (int r : i.regs) values.push_back(regs[r]);
-    std::sort(values.begin(), values.end());
-    return std::adjacent_find(values.begin(), values.end()) == values.end();
+    auto at = [&](int32_t k) { return regs[i.regs[k]]; };
+    auto less = [&](int32_t a, int32_t b) { return at(a) < at(b); };
+    return all_apart(i.order, i.regs.size(), less, less);
 }
 
 static bool overlap_fits(const Instruction &i, PyObject *const *regs)
@@ -309,7 +309,16 @@ static bool check(const GuardProgram &p, const Instruction &i, const lf_view &vi
     }
 }
 
-int GuardProgram::evaluate(const lf_view &view) const
+static PyObject *tuple_of(const std::vector<int> &registers, PyObject *const *regs)
+{
+    PyObject *values = PyTuple_New((Py_ssize_t)registers.size());
+    for (size_t k = 0; values != nullptr && k < registers.size(); k++)
+        PyTuple_SET_ITEM(values, k, Py_NewRef(regs[registers[k]]));
+    if (values == nullptr) PyErr_Clear();
+    return values;
+}
+
+int GuardProgram::evaluate(const lf_view &view, PyObject **values) const
 {
     PyObject *few[96];
     PyObject *few_owned[96];
@@ -341,6 +350,7 @@ int GuardProgram::evaluate(const lf_view &view) const
             break;
         }
     }
+    if (failed < 0 && !inputs.empty() && (*values = tuple_of(inputs, regs)) == nullptr) failed = 0;
     while (count > 0) Py_DECREF(owned[--count]);
     return failed;
 }

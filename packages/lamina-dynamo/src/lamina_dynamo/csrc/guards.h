@@ -2,10 +2,12 @@
  *
  * An instruction fetches a value into a register or checks one. Reads shared by several guards are fetched once. Nothing
  * but `attr`, `get_item`, ambient and Python checks can run Python code; a program without those holds borrowed references only.
+ * What it has fetched need not be fetched again: values that the compiled code needs are handed over (`inputs`).
  */
 #pragma once
 #include <Python.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,7 +19,7 @@ namespace lamina {
 enum class Op : uint8_t {
     Local, Global, Builtin, FreeCell, CellContents, Attr, InstanceAttr, TypeAttr, Type, Item, DictItem, DictKeys, GetItem,
     FunctionCode, FunctionGlobals, FunctionDefault, FunctionKwDefault, FunctionCell, MethodFunction, MethodSelf, Const, Weak,
-    Module, TensorProperty, DictValues, SuperAttr,
+    Module, TensorProperty, DictValues, SuperAttr, Grad,
     /* checks, in the order of lamina_dynamo.guard.GuardKind */
     CheckId = 32, CheckType, CheckNone, CheckCode, CheckCell, CheckLength, CheckEquals, CheckTensor, CheckDictHas,
     CheckDictKeys, CheckNameAbsent, CheckAttr, CheckAmbient, CheckArray, CheckSame, CheckDistinct, CheckNoOverlap,
@@ -45,6 +47,7 @@ struct Instruction {
     PyObject *weak = nullptr;    /* owned weak reference that keeps `object`'s address from meaning another object */
     std::vector<int> regs;
     int extra = -1;              /* index into `tensors` or `shapes` */
+    mutable std::vector<int32_t> order; /* of relations: how the values lay in memory at the last call, see `all_apart` */
 };
 
 class GuardProgram {
@@ -56,11 +59,13 @@ class GuardProgram {
     std::vector<Instruction> code;
     std::vector<TensorFacts> tensors;
     std::vector<ShapeCode> shapes;
+    std::vector<int> inputs; /* registers whose values the compiled code takes */
     int registers = 0;
     bool runs_python = false;
 
-    /* -1 when all guards hold, else the index of one that does not. Never leaves an exception set. */
-    int evaluate(const lf_view &view) const;
+    /* -1 when all guards hold, else the index of one that does not. Never leaves an exception set. When all hold and there
+     * are inputs, *values is a new tuple of them. */
+    int evaluate(const lf_view &view, PyObject **values) const;
 };
 
 /* What a tensor or array looks like, read without Python calls. */
@@ -81,6 +86,25 @@ bool array_property(PyObject *value, int property, int dim, int64_t *result);
 bool learn_ndarray(PyObject *type, PyObject *sample);
 /* Learn a tensor type from its `__lamina_abi__` capsule; false when it has none. Sets no exception. */
 bool learn_tensor_type(PyObject *type);
+
+/* Whether there is an order of `count` values in which each is apart from the next. In most calls it is the remembered order of
+ * the last call, so that one pass tells; otherwise they are sorted by `less`. Both compare values by their numbers. */
+template <typename Less, typename Apart> bool all_apart(std::vector<int32_t> &order, size_t count, Less less, Apart apart)
+{
+    auto holds = [&] {
+        for (size_t k = 1; k < order.size(); k++)
+            if (!apart(order[k - 1], order[k])) return false;
+        return order.size() == count;
+    };
+    if (holds()) return true;
+    order.resize(count);
+    for (size_t k = 0; k < count; k++) order[k] = (int32_t)k;
+    std::sort(order.begin(), order.end(), less);
+    return holds();
+}
+
+/* The tensor's gradient or None, borrowed; NULL when the value is no learned tensor. */
+PyObject *tensor_gradient(PyObject *value);
 
 bool same_constant(PyObject *a, PyObject *b);
 

@@ -91,33 +91,36 @@ void after_fork_in_child()
     if (captures == 0 && lf_get_evaluator() == hook) lf_set_evaluator(previous);
 }
 
-static PyObject *run_entry(PyThreadState *ts, lf_frame *frame, const std::shared_ptr<Entry> &entry)
+/* `inputs`: what the guards fetched for the code, or NULL; the reference is taken. */
+static PyObject *run_entry(PyThreadState *ts, lf_frame *frame, const std::shared_ptr<Entry> &entry, PyObject *inputs)
 {
     /* The entry may be dropped while its code runs: the frame holds the code, nothing else is needed. */
     int done = 0;
-    PyObject *result = lf_run_in_place(ts, frame, entry->code, previous, &done);
+    PyObject *result = lf_run_in_place(ts, frame, entry->code, inputs, previous, &done);
     if (done) return result;
     ++counters.fallbacks;
     PyCodeObject *flat = reinterpret_cast<PyCodeObject *>(Py_NewRef(reinterpret_cast<PyObject *>(entry->flat)));
-    result = lf_run_by_call(ts, frame, flat);
+    result = lf_run_by_call(ts, frame, flat, inputs);
     Py_DECREF(flat);
+    Py_XDECREF(inputs);
     return result;
 }
 
-static int evaluate(const GuardProgram &guards, const lf_view &view)
+static int evaluate(const GuardProgram &guards, const lf_view &view, PyObject **inputs)
 {
-    if (!guards.runs_python) return guards.evaluate(view);
+    if (!guards.runs_python) return guards.evaluate(view, inputs);
     CaptureScope off(nullptr, 0); /* what a guard runs is not captured */
-    return guards.evaluate(view);
+    return guards.evaluate(view, inputs);
 }
 
-/* The entry that fits, moved to the front; NULL when none does. `failures` collects the guard that failed in each. */
-static std::shared_ptr<Entry> find_entry(OwnerState *state, const lf_view &view, std::vector<int> *failures)
+/* The entry that fits, moved to the front; NULL when none does. `failures` collects the guard that failed in each; *inputs is what
+ * `run_entry` takes. */
+static std::shared_ptr<Entry> find_entry(OwnerState *state, const lf_view &view, std::vector<int> *failures, PyObject **inputs)
 {
     auto &entries = state->entries;
     for (size_t k = 0; k < entries.size(); k++) {
         std::shared_ptr<Entry> entry = entries[k];
-        int failed = evaluate(*entry->guards, view);
+        int failed = evaluate(*entry->guards, view, inputs);
         if (failed < 0) {
             /* guards may have run Python and changed the list */
             if (k > 0 && k < entries.size() && entries[k] == entry)
@@ -202,7 +205,8 @@ static PyObject *capture_frame(PyThreadState *ts, lf_frame *frame, const lf_view
     OwnerState *state = code->find(capture.owner, true);
     if (state->skip) return lf_evaluate(ts, frame, 0, previous);
     std::vector<int> failures;
-    std::shared_ptr<Entry> entry = find_entry(state, view, &failures);
+    PyObject *inputs = nullptr;
+    std::shared_ptr<Entry> entry = find_entry(state, view, &failures, &inputs);
     if (entry == nullptr && !state->frozen && !state->busy) {
         ++counters.misses;
         size_t before = state->entries.size();
@@ -211,14 +215,14 @@ static PyObject *capture_frame(PyThreadState *ts, lf_frame *frame, const lf_view
             return nullptr;
         }
         failures.clear();
-        if (!state->skip) entry = find_entry(state, view, &failures);
+        if (!state->skip) entry = find_entry(state, view, &failures, &inputs);
         if (entry == nullptr && state->entries.size() > before && !failures.empty() && !report_unfit(view, state, failures[0])) {
             lf_drop(ts, frame);
             return nullptr;
         }
     } else if (entry != nullptr)
         ++counters.hits;
-    return entry != nullptr ? run_entry(ts, frame, entry) : lf_evaluate(ts, frame, 0, previous);
+    return entry != nullptr ? run_entry(ts, frame, entry, inputs) : lf_evaluate(ts, frame, 0, previous);
 }
 
 static PyObject *hook(PyThreadState *ts, lf_frame *frame, int throwflag)

@@ -13,7 +13,7 @@ namespace lamina {
 struct Entry {
     std::shared_ptr<GuardProgram> guards;
     PyCodeObject *code = nullptr; /* runs in the frame */
-    PyCodeObject *flat = nullptr; /* the same with every slot a positional argument; for frames without room */
+    PyCodeObject *flat = nullptr; /* the same with every slot a positional argument, inputs too; for frames without room */
     PyObject *info = nullptr;     /* the Python side's record */
     Entry() = default;
     Entry(const Entry &) = delete;

@@ -5,6 +5,7 @@ Depths and stack size are given, never computed by it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from types import CodeType
 
@@ -13,6 +14,11 @@ from bytecode import Bytecode, CellVar, FreeVar, Instr
 from ..guard import is_plain
 
 __all__ = ["Constant", "assemble", "cell_variable", "entry_sequence"]
+
+
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+# 3.14: who makes a function of such code reads its first constant as the docstring; assembled code may have none
+_HAS_DOCSTRING = getattr(inspect, "CO_HAS_DOCSTRING", 0)
 
 
 class Constant:
@@ -53,6 +59,7 @@ def assemble(
     cells: Sequence[str] | None = None,
     free: Sequence[str] | None = None,
     name: str | None = None,
+    first: Sequence[str] = (),
 ) -> CodeType:
     """Encode `items` with the names, flags and signature of `code`.
 
@@ -62,6 +69,7 @@ def assemble(
         cells: cell variables instead of `code`'s.
         free: free variables instead of `code`'s.
         name: another function name.
+        first: variables whose slots are the first behind the arguments.
     """
     result = Bytecode(items)
     result.filename = code.co_filename
@@ -70,17 +78,18 @@ def assemble(
     result.qualname = name or code.co_qualname
     result.cellvars = list(code.co_cellvars if cells is None else cells)
     result.freevars = list(code.co_freevars if free is None else free)
+    flags = code.co_flags & ~_HAS_DOCSTRING
     if parameters is None:
-        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        result.argnames = list(code.co_varnames[:count])
+        count = code.co_argcount + code.co_kwonlyargcount + (flags & _VARIADIC).bit_count()
+        result.argnames = [*code.co_varnames[:count], *first]
         result.argcount = code.co_argcount
         result.posonlyargcount = code.co_posonlyargcount
         result.kwonlyargcount = code.co_kwonlyargcount
-        result.flags = code.co_flags  # type: ignore[assignment]
+        result.flags = flags  # type: ignore[assignment]
     else:
         result.argnames = list(parameters)
         result.argcount = len(parameters)
-        result.flags = (code.co_flags & ~0x0C) | 0x03  # type: ignore[assignment]
+        result.flags = flags & ~_VARIADIC | inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS  # type: ignore[assignment]
     made = result.to_code(stacksize=code.co_stacksize + depth + 4, compute_exception_stack_depths=False)
     if any(type(value) is Constant for value in made.co_consts):
         made = made.replace(co_consts=tuple(v.value if type(v) is Constant else v for v in made.co_consts))

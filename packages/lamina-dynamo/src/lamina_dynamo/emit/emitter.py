@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import CodeType
 
-from bytecode import CellVar, FreeVar, Instr, Label, SetLineno, TryBegin, TryEnd
+from bytecode import BinaryOp, CellVar, FreeVar, Instr, Label, SetLineno, TryBegin, TryEnd
 
 from .. import _core
 from ..source import Source
@@ -54,7 +54,7 @@ class Emitter:
         code: the frame's own code: arguments, cells, free variables, names for tracebacks.
     """
 
-    __slots__ = ("_depth", "_ended", "_items", "_line", "_lost", "_maximum", "_temps", "code")
+    __slots__ = ("_depth", "_ended", "_first", "_items", "_line", "_lost", "_maximum", "_temps", "code")
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
@@ -63,6 +63,7 @@ class Emitter:
         self._maximum = 0
         self._line = code.co_firstlineno
         self._temps: list[str] = []
+        self._first: list[str] = []
         self._lost: set[str] = set()
         self._ended = False
 
@@ -110,6 +111,11 @@ class Emitter:
         name = f".lamina{len(self._temps)}"
         self._temps.append(name)
         return name
+
+    def inputs_variable(self) -> str:
+        """The variable in the slot behind the arguments, bound from the start: who starts the frame fills it."""
+        self._first = [".inputs"]
+        return self._first[0]
 
     # ---- loads: ( -- value) ------------------------------------------------------------------------------------
 
@@ -238,6 +244,10 @@ class Emitter:
         """(v1 .. vn -- tuple)."""
         self.emit("BUILD_TUPLE", count, 1 - count)
 
+    def add(self) -> None:
+        """(a b -- a + b)."""
+        self.emit("BINARY_OP", BinaryOp.ADD, -1)
+
     def build_list(self, count: int) -> None:
         """(v1 .. vn -- list)."""
         self.emit("BUILD_LIST", count, 1 - count)
@@ -365,4 +375,5 @@ class Emitter:
             raise ValueError(
                 "the emitted code has no end: return_value, raise_value, resume.run_natively or continue_with_call"
             )
-        return assemble(self.code, [*entry_sequence(self.code), *self._items], self._maximum)
+        items = [*entry_sequence(self.code), *self._items]
+        return assemble(self.code, items, self._maximum, first=self._first)

@@ -8,7 +8,7 @@ from ..emit import Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
 from ..resume import continue_with_call, push_resume_call, run_natively
-from ..source import Local
+from ..source import Local, Source
 from ..variables import (
     CellVariable,
     TensorVariable,
@@ -16,6 +16,7 @@ from ..variables import (
 from ..variables.exceptions import HANDLED_AT_ENTRY
 from .effects import EffectWriter
 from .frame_parts import NULL
+from .graph_inputs import fetched_inputs
 from .input_guards import add_alias_guards, add_shape_guards, add_symbol_inputs
 from .levels import InnerFrames, Level
 from .reachable import reachable
@@ -41,6 +42,7 @@ class _Finish(InnerFrames):
         self.returns = stopped is None
         self.emitter = Emitter(tx.code)
         self.levels: list[Level] = []
+        self.inputs: tuple[Source, ...] = ()
         while stopped is not None:
             self.levels.insert(0, Level(stopped, not self.levels))
             stopped = stopped.parent
@@ -67,7 +69,7 @@ class _Finish(InnerFrames):
             self._call_graph(rebuilder, captured, outputs_name)
         self._values_and_effects(rebuilder, effects)
         self._end(rebuilder)
-        return TranslationResult(emitter.finish(), tx.guards, captured, self.reason)
+        return TranslationResult(emitter.finish(), tx.guards, captured, self.reason, inputs=self.inputs)
 
     # -- the graph ---------------------------------------------------------------------------------------
 
@@ -94,13 +96,8 @@ class _Finish(InnerFrames):
         tx.shape_env.where = None  # a backend may keep the environment; it must not keep the translator with it
         compiled = self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
 
-        rebuilder.share_prefixes(captured.inputs)
-
-        def load() -> None:
-            for origin in captured.inputs:
-                rebuilder.load_input(origin)
-
-        self.emitter.call_graph(compiled, load, len(captured.inputs))
+        self.inputs = fetched_inputs(captured.inputs)
+        rebuilder.call_graph(compiled, captured.inputs, len(self.inputs))
         if captured.outputs:
             self.emitter.store_temp(outputs_name)  # type: ignore[arg-type]
         else:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from lamina_fx.symbolic import SymInt, to_python
 
 from ..emit import Emitter
-from ..errors import InternalError
-from ..source import Source, Temp, base_of, chain
+from ..errors import InternalError, Unsupported
+from ..source import Source
 from ..variables import (
     CellVariable,
     ConstantVariable,
@@ -24,12 +23,13 @@ from ..variables import (
     VariableTracker,
 )  # fmt: skip
 from . import making
+from .graph_inputs import GraphCalls
 from .rebuild_objects import ObjectRebuilder
 
 __all__ = ["Rebuilder"]
 
 
-class Rebuilder(ObjectRebuilder):
+class Rebuilder(GraphCalls, ObjectRebuilder):
     """Loads trackers with an ``Emitter``. An object that is needed twice is made once and kept in a variable.
 
     ``later`` holds what must be done after everything is made: filling objects that refer to themselves.
@@ -41,7 +41,7 @@ class Rebuilder(ObjectRebuilder):
         self.outputs = outputs
         self.outputs_name = outputs_name
         self.temps: dict[int, str] = {}
-        self.prefixes: dict[int, Source] = {}
+        self.prefixes: dict[Source, Source] = {}
         self.kept: list[Any] = []
         self.building: set[int] = set()
         self.cyclic: set[int] = set()
@@ -188,42 +188,6 @@ class Rebuilder(ObjectRebuilder):
         for operand in host.operands:
             self.load_host(operand)
         self.emitter.call(len(host.operands))
-
-    def share_prefixes(self, origins: list[Source | HostInput]) -> None:
-        """Read what several inputs are reached through once, into variables; ``load_input`` then starts there."""
-        steps: dict[int, set[int]] = {}
-        for origin in origins:
-            if isinstance(origin, Source):
-                for step in chain(origin):
-                    base = base_of(step)
-                    if base is not None:
-                        steps.setdefault(id(base), set()).add(id(step))
-        for origin in origins:
-            if isinstance(origin, Source):
-                for step in chain(origin):
-                    if len(steps.get(id(step), ())) > 1 and id(step) not in self.prefixes:
-                        self._from_prefix(step).emit(self.emitter)
-                        name = self.emitter.new_temp()
-                        self.emitter.store_temp(name)
-                        self.prefixes[id(step)] = Temp(name)
-
-    def _from_prefix(self, source: Source) -> Source:
-        """The same source, starting at a variable where one holds a part of its path."""
-        known = self.prefixes.get(id(source))
-        if known is not None:
-            return known
-        before = base_of(source)
-        if before is None:
-            return source
-        base = self._from_prefix(before)
-        return source if base is before else replace(source, base=base)  # type: ignore[type-var]
-
-    def load_input(self, origin: Source | HostInput) -> None:
-        """Push an input of the graph."""
-        if isinstance(origin, HostInput):
-            self.load_host(origin)
-        else:
-            self._from_prefix(origin).emit(self.emitter)
 
     # -- objects -----------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from types import CodeType
 from ..errors import BreakReason
 from ..guard import GuardSet
 from ..output import CapturedGraph
+from ..source import Source
 
 __all__ = ["TranslationResult"]
 
@@ -17,7 +18,8 @@ class TranslationResult:
     """New code for the frame and the guards under which it is valid.
 
     ``captured`` is None when the region computes nothing with arrays. ``break_reason`` is None when the whole
-    function was captured.
+    function was captured. ``inputs``: what the new code wants from the guards, which have read it, as a tuple in its
+    first variable behind the arguments (none: it has no such variable).
     """
 
     new_code: CodeType
@@ -25,3 +27,4 @@ class TranslationResult:
     captured: CapturedGraph | None
     break_reason: BreakReason | None = None
     notes: list[str] = field(default_factory=list)
+    inputs: tuple[Source, ...] = ()

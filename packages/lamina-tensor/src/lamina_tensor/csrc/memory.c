@@ -151,7 +151,12 @@ static PyObject *abi_from_memory(void *data, int ndim, const int64_t *sizes, con
     return tensor_over(data, ndim, sizes, strides, dtype, owner);
 }
 
+static PyObject *abi_grad(PyObject *tensor) {
+    PyObject *grad = ((TensorObject *)tensor)->grad;
+    return grad ? grad : Py_None;
+}
+
 static lamina_abi abi = {LAMINA_ABI_VERSION, sizeof(lamina_tensor), &TensorBase_Type, abi_empty, abi_from_memory,
-                         device_stream};
+                         device_stream, abi_grad};
 
 PyObject *abi_capsule(void) { return PyCapsule_New(&abi, LAMINA_ABI_CAPSULE, NULL); }

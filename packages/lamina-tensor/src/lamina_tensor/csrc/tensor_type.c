@@ -151,6 +151,16 @@ static int set_grad(TensorObject *t, PyObject *value, void *unused) {
     return 0;
 }
 
+/* `t.grad = value`, checked by the method of `Tensor`; `del t.grad` is None. */
+static int assign_grad(TensorObject *t, PyObject *value, void *unused) {
+    if (value && value != Py_None) {
+        PyObject *checked = PyObject_CallMethod((PyObject *)t, "_check_grad", "O", value);
+        if (!checked) return -1;
+        Py_DECREF(checked);
+    }
+    return set_grad(t, value ? value : Py_None, unused);
+}
+
 static PyObject *get_version(TensorObject *t, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(*t->h.version);
@@ -186,6 +196,9 @@ static PyGetSetDef tensor_getset[] = {
     {"_retains_grad", (getter)get_flag, (setter)set_flag, "", FLAG(FLAG_RETAIN_GRAD)},
     {"_grad_fn", (getter)get_grad_fn, (setter)set_grad_fn, "", NULL},
     {"_grad", (getter)get_grad, (setter)set_grad, "", NULL},
+    {"grad", (getter)get_grad, (setter)assign_grad,
+     "The accumulated gradient, or None.\n\nRaises (when set):\n    TypeError, RuntimeError: no tensor, or of another shape or "
+     "dtype.", NULL},
     {"_version", (getter)get_version, (setter)set_version, "Number of writes to the memory so far.", NULL},
     {"_data_ptr", (getter)get_data_ptr, NULL, "", NULL},
     {NULL}};

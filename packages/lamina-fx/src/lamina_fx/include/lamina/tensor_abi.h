@@ -56,6 +56,8 @@ typedef struct {
                              int device, int device_index, PyObject *owner);
     /* The stream (a CUstream; NULL: the default one) on which this thread's work for a CUDA device is put. */
     void *(*stream)(int device_index);
+    /* The gradient of a tensor of this type, or None: a borrowed reference. */
+    PyObject *(*grad)(PyObject *tensor);
 } lamina_abi;
 
 #endif
