@@ -3,6 +3,7 @@
     nox -s bench                        every workload
     nox -s bench -- --only softmax      those whose name contains a word
     nox -s bench -- --cold              first-call times with empty caches instead
+    nox -s bench -- --budgets           what each stage and each call costs, beside the design's budgets
 
 Each engine is a process of its own, in an environment of its own under .bench/ (made on first use). The engines take
 turns, round by round, so that a noisy moment hits all of them; figures are the minimum and the median over rounds.
@@ -41,9 +42,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--cores", type=int, help="let every engine use only so many cores")
     parser.add_argument("--cold", action="store_true", help="first-call times with empty caches")
+    parser.add_argument("--budgets", action="store_true", help="the table of budgets instead")
     parser.add_argument("--repeats", type=int, default=1, help="with --cold: the least of so many runs")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
+    if options.budgets:
+        return subprocess.run([sys.executable, str(HERE / "budgets.py"), *options.only.split()], check=False).returncode
     engines = [name for name in options.engines.split(",") if name]
     interpreters = {name: interpreter_of(name) for name in engines}
     if options.cold:

@@ -27,10 +27,10 @@ from lamina_inductor.backends.cpp.compile import prepare_program, print_program
 from lamina_inductor.cache import graph_key
 from lamina_inductor.schedule.program import build_program
 
-__all__ = ["main"]
+__all__ = ["PER_LAYER", "Layers", "main"]
 
 F = lamina.nn.functional
-_PER_LAYER = 68
+PER_LAYER = 89
 """About how many primitives a layer becomes, gradients included."""
 
 
@@ -96,7 +96,7 @@ def _calls(graph: Graph) -> int:
 
 def main() -> None:
     sizes = [int(a) for a in sys.argv[1:]] or [1000, 2000, 4000, 8000]
-    rows = [stages(max(1, round(size / _PER_LAYER))) for size in sizes]
+    rows = [stages(max(1, round(size / PER_LAYER))) for size in sizes]
     print(f"{'microseconds of processor time':34}" + "".join(f"{count:>9} n" for count, _ in rows) + "    slope")
     for name in rows[0][1]:
         per = [1e6 * times[name][0] / times[name][1] for _, times in rows]
