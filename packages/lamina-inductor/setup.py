@@ -9,6 +9,7 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
 SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution", "microkernel")
+CUDA_SOURCES = ("module", "program", "plan", "inputs", "steps", "workspace", "errors", "graph", "driver", "blas")
 
 FLAGS = [
     "-std=c++17",
@@ -44,6 +45,14 @@ setup(
             ],
             extra_compile_args=FLAGS,
             language="c++",
-        )
+        ),
+        Extension(
+            "lamina_inductor.host._cuda",
+            sources=[f"src/lamina_inductor/host/cuda_{name}.cpp" for name in CUDA_SOURCES],
+            include_dirs=[tensor_abi_folder()],
+            depends=[f"src/lamina_inductor/host/cuda_{name}.h" for name in ("driver", "plan", "launcher")],
+            extra_compile_args=FLAGS,
+            language="c++",
+        ),
     ]
 )

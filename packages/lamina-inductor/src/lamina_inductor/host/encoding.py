@@ -11,14 +11,19 @@ and size expressions.
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
 from lamina_fx import Device, DType, dtype_of
 from lamina_fx.symbolic import Expr, Symbol, parse_expr
 
-from ..ir.program import Operand
+from ..ir.program import Attention, AttentionBackward, Convolution, Gemm, HostCall, Operand
 
 __all__ = ["NotStorable", "decode", "encode"]
+
+
+_STEPS: dict[str, Any] = {c.__name__: c for c in (Attention, AttentionBackward, Convolution, Gemm, HostCall)}
+"""Steps that run by their reference, by name."""
 
 
 class NotStorable(TypeError):
@@ -48,8 +53,10 @@ def encode(value: Any) -> Any:
     if type(value) is slice:
         return {"": "slice", "v": [encode(v) for v in (value.start, value.stop, value.step)]}
     if type(value) is Operand:
-        fields = (value.buffer, value.dtype, value.offset, value.shape, value.strides)
-        return {"": "operand", "v": [encode(f) for f in fields]}
+        parts = (value.buffer, value.dtype, value.offset, value.shape, value.strides)
+        return {"": "operand", "v": [encode(f) for f in parts]}
+    if type(value).__name__ in _STEPS and type(value) is _STEPS[type(value).__name__]:
+        return {"": "step", "v": [type(value).__name__, [encode(getattr(value, f.name)) for f in fields(value)]]}
     if isinstance(value, Expr):
         symbols = [[s.name, s.lower, s.divisor] for s in sorted(value.free_symbols, key=lambda s: s.name)]
         return {"": "size", "v": [repr(value), symbols]}
@@ -86,4 +93,5 @@ _DECODERS: dict[Any, Any] = {
     "slice": lambda v: slice(*[decode(i) for i in v]),
     "operand": lambda v: Operand(*[decode(i) for i in v]),
     "size": _size,
+    "step": lambda v: _STEPS[v[0]](*[decode(i) for i in v[1]]),
 }

@@ -26,7 +26,7 @@ from .program import (
     Program,
 )
 
-__all__ = ["run_program"]
+__all__ = ["run_program", "run_step"]
 
 
 class _Memory:
@@ -81,7 +81,7 @@ def run_program(program: Program, inputs: list[Any]) -> tuple[Any, ...]:
     memory = _Memory(program, inputs)
     try:
         for step in program.steps:
-            _STEPS[type(step)](step, memory)
+            run_step(step, memory)
     except KernelError as error:
         found = next(c for c in program.checks if c.number == error.check)
         raise IndexError(found.message) from None
@@ -89,6 +89,11 @@ def run_program(program: Program, inputs: list[Any]) -> tuple[Any, ...]:
     for result in program.outputs:
         results.append(_output(result, results, inputs, memory))
     return tuple(results)
+
+
+def run_step(step: Any, memory: Any) -> None:
+    """Run one step. ``memory.view(operand)`` gives arrays (of any library), ``memory.size(value)`` sizes."""
+    _STEPS[type(step)](step, memory)
 
 
 def _output(result: Any, results: list[Any], inputs: list[Any], memory: _Memory) -> Any:

@@ -6,14 +6,18 @@ The only module that imports triton, and only when called.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import linecache
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from .program import TritonKernel
 from .resources import resource_usage
 
-__all__ = ["SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "load_function"]
+__all__ = [
+    "SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "import_triton", "load_function", "toolchain",
+]  # fmt: skip
 
 SHARED_LIMITS: dict[int, int] = {
     80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10,
@@ -32,6 +36,8 @@ class CompiledKernel:
     """Machine code of a kernel for one compute capability.
 
     shared: bytes of shared memory. registers, spills: per thread, None when the tool that tells them is not there.
+    clusters: blocks that work together as one program. scratch: bytes of memory that each program wants from the
+    launcher. descriptors: for each descriptor parameter (type, swizzle, bytes of an element), as the driver counts.
     """
 
     name: str
@@ -40,11 +46,19 @@ class CompiledKernel:
     cubin: bytes
     shared: int
     warps: int
-    registers: int | None
-    spills: int | None
+    registers: int | None = None
+    spills: int | None = None
+    clusters: int = 1
+    scratch: int = 0
+    descriptors: tuple[tuple[int, int, int], ...] = ()
 
 
-def _triton() -> Any:
+def import_triton() -> Any:
+    """The package.
+
+    Raises:
+        MissingTriton: it is not installed; the message says how to install it.
+    """
     try:
         import triton  # type: ignore[import-not-found]  # optional dependency
     except ImportError as error:
@@ -60,7 +74,7 @@ def load_function(kernel: TritonKernel) -> Any:
     Raises:
         MissingTriton: triton is not installed; the message says how to install it.
     """
-    _triton()
+    import_triton()
     source = kernel.module
     file = f"<lamina {kernel.name} {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # triton reads the text
@@ -69,16 +83,16 @@ def load_function(kernel: TritonKernel) -> Any:
     return namespace[kernel.name]
 
 
-def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True) -> CompiledKernel:
+def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True, usage: bool = True) -> CompiledKernel:
     """Compile for compute capability ``sm`` (80, 90, ...).
 
-    ``enable_fp_fusion``: may ``a * b + c`` be one operation, as in the C++ backend.
+    ``enable_fp_fusion``: may ``a * b + c`` be one operation, as in the C++ backend. ``usage``: ask for registers, too.
 
     Raises:
         MissingTriton: triton is not installed.
         RuntimeError: the kernel wants more shared memory than the device has.
     """
-    triton = _triton()
+    triton = import_triton()
     from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found]  # optional
     from triton.compiler import ASTSource  # type: ignore[import-not-found]  # optional
 
@@ -96,7 +110,32 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True)
         raise RuntimeError(
             f"{kernel.name} needs {shared} bytes of shared memory, sm_{sm} has {limit}; use smaller tiles"
         )
-    registers, spills = resource_usage(result.asm["cubin"])
+    registers, spills = resource_usage(result.asm["cubin"]) if usage else (None, None)
+    metadata = result.metadata
+    found = [(d["elem_type"], d["swizzle"], d["elem_size"]) for d in getattr(metadata, "tensordesc_meta", None) or ()]
     return CompiledKernel(
-        kernel.name, sm, result.asm["ptx"], result.asm["cubin"], shared, kernel.tile.warps, registers, spills
+        kernel.name,
+        sm,
+        result.asm["ptx"],
+        result.asm["cubin"],
+        shared,
+        kernel.tile.warps,
+        registers,
+        spills,
+        int(getattr(metadata, "num_ctas", 1)),
+        int(getattr(metadata, "global_scratch_size", 0)),
+        tuple(found),
     )
+
+
+def toolchain() -> str | None:
+    """What machine code depends on beside the kernel: versions of triton and of its assembler; None without triton.
+
+    Reads no more than the package's metadata.
+    """
+    try:
+        version = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    assemblers = [os.environ.get(name, "") for name in ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")]
+    return " ".join(["triton", version, *assemblers])

@@ -1,0 +1,248 @@
+"""``GpuArtifact``: a graph compiled for a GPU, callable, and storable as one file that needs only the driver to run.
+
+A file holds the machine code of all kernels one behind the other, then JSON with the plan, constants behind it, as
+``cache.store`` has it. Reading one imports no triton.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lamina_fx import DTYPES, dtype_of
+
+from ...artifact import ArtifactError
+from ...cache.store import Entry, verify
+from ...host.arguments import numpy_dtype
+from ...host.description import KernelInfo
+from ...host.encoding import decode, encode
+from ...host.gpu import front_end, gpu_launcher
+from .compile import CompiledKernel
+from .device_steps import DeviceSteps
+from .gpu_plan import GpuPlan
+
+__all__ = ["GpuArtifact", "GpuDescription", "from_bytes", "images_of", "to_bytes"]
+
+_MAGIC = b"LMGPU001"
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True)
+class GpuDescription:
+    """What a GPU program is, without its machine code.
+
+    Attributes:
+        name: of the graph. toolchain: what compiled it. sm: for which GPUs. device: number of the GPU it runs on.
+        images: per kernel (name, bytes of machine code, shared memory, threads, clusters).
+        labels: per input its name, None where it is no tensor. symbols: names of the sizes.
+        checks: (number, exception, message). kernels, source: to look at. captured: run as a CUDA graph.
+    """
+
+    name: str
+    toolchain: str
+    sm: int
+    device: int
+    plan: GpuPlan
+    images: tuple[tuple[str, int, int, int, int], ...]
+    labels: tuple[str | None, ...]
+    symbols: tuple[str, ...]
+    checks: tuple[tuple[int, str, str], ...]
+    constants: tuple[Any, ...]
+    kernels: tuple[KernelInfo, ...]
+    source: str
+    captured: bool = False
+
+
+def to_bytes(description: GpuDescription) -> bytes:
+    """The stored form.
+
+    Raises:
+        NotStorable: a step holds something that has no stored form.
+    """
+    fields = dict(vars(description))
+    constants = fields.pop("constants")
+    fields["plan"] = dict(vars(description.plan))
+    fields["kernels"] = [tuple(getattr(k, f) for f in KernelInfo.__dataclass_fields__) for k in description.kernels]
+    fields["constants"] = [(c.dtype.name, c.shape) for c in constants]
+    text = json.dumps(encode(fields), separators=(",", ":")).encode()
+    return _MAGIC + _LENGTH.pack(len(text)) + text + b"".join([c.tobytes() for c in constants])
+
+
+def from_bytes(data: bytes) -> GpuDescription:
+    """The description that ``to_bytes`` stored.
+
+    Raises:
+        ValueError: not such a description.
+    """
+    start = len(_MAGIC) + _LENGTH.size
+    if data[: len(_MAGIC)] != _MAGIC or len(data) < start:
+        raise ValueError("it describes no GPU program")
+    (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
+    at = start + length
+    fields = decode(json.loads(data[start:at]))
+    constants = []
+    for name, shape in fields["constants"]:
+        kind = numpy_dtype(dtype_of(name))
+        count = int(np.prod(shape, dtype=np.int64))
+        constants.append(np.frombuffer(data, kind, count, at).reshape(shape).copy())
+        at += count * kind.itemsize
+    fields["constants"] = tuple(constants)
+    fields["kernels"] = tuple([KernelInfo(*k) for k in fields["kernels"]])
+    fields["plan"] = GpuPlan(**fields["plan"])
+    return GpuDescription(**fields)
+
+
+class GpuArtifact:
+    """A compiled graph. Call it with tensors, in the order of the graph's placeholders; it returns a tuple.
+
+    Attributes:
+        name: of the graph.
+        kernels: the generated kernels, with their Triton text and what was fused into each.
+        source: one module with all kernels.
+        function: what a call runs; calling it directly saves a Python frame.
+    """
+
+    __slots__ = ("_entry", "description", "function", "kernels", "name", "source")
+
+    def __init__(self, description: GpuDescription, code: bytes, entry: Entry | None = None) -> None:
+        self.description = description
+        self.name = description.name
+        self.kernels = description.kernels
+        self.source = description.source
+        self.function = _program(description, code)
+        self._entry = entry
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Put the graph's work on the current stream."""
+        return self.function(*inputs)
+
+    def __repr__(self) -> str:
+        return f"<GpuArtifact {self.name}: {len(self.kernels)} kernels for sm_{self.description.sm}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact as one file. It runs on GPUs of the same compute capability, with the driver alone.
+
+        Raises:
+            RuntimeError: a step of it has no stored form.
+        """
+        if self._entry is None:
+            raise RuntimeError(f"{self.name} holds a step that cannot be stored; see its source")
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        shutil.copyfile(self._entry.path, temporary)
+        temporary.replace(target)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> GpuArtifact:
+        """Read what ``save`` wrote.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ArtifactError: the file is damaged or none of ours.
+        """
+        if not Path(path).exists():
+            raise FileNotFoundError(f"no artifact at {path}")
+        entry = verify(Path(path))
+        if entry is None:
+            raise ArtifactError(f"{path} is no artifact, or is damaged; compile the graph again")
+        return GpuArtifact.open(entry)
+
+    @staticmethod
+    def open(entry: Entry, description: GpuDescription | None = None) -> GpuArtifact:
+        """The artifact of a cache entry.
+
+        Raises:
+            ArtifactError: it cannot be read.
+        """
+        try:
+            found = description or from_bytes(entry.description)
+            code = entry.path.read_bytes()[: entry.library_bytes]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"the artifact in {entry.path} cannot be read ({error}); compile again") from error
+        return GpuArtifact(found, code, entry)
+
+
+def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, int, int], ...]:
+    """Rows of ``GpuDescription.images``."""
+    return tuple([(k.name, len(k.cubin), k.shared, 32 * k.warps, k.clusters) for k in compiled])
+
+
+def _program(description: GpuDescription, code: bytes) -> Callable[..., tuple[Any, ...]]:
+    plan, at = description.plan, 0
+    kernels = []
+    for name, size, shared, threads, clusters in description.images:
+        kernels.append((name, code[at : at + size], shared, threads, clusters))
+        at += size
+    fail = _failure(description)
+    return gpu_launcher().Program(
+        name=description.name,
+        device=description.device,
+        inputs=plan.inputs,
+        outputs=plan.outputs,
+        sizes=plan.sizes,
+        slots=plan.slots,
+        operations=plan.operations,
+        constants=tuple([c.reshape(-1).view(np.uint8) for c in description.constants]),
+        workspace=plan.workspace,
+        kernels=tuple(kernels),
+        descriptors=plan.descriptors,
+        tables=plan.tables,
+        steps=plan.steps,
+        results=plan.results,
+        host_call=DeviceSteps(plan.device_steps, description.symbols, description.device, fail),
+        fail=fail,
+        adapt=_adapter(description),
+        checks=plan.checks,
+        captured=description.captured and not plan.device_steps,
+    )
+
+
+def _failure(description: GpuDescription) -> Callable[[int], None]:
+    messages = {number: (error, message) for number, error, message in description.checks}
+
+    def fail(word: int) -> None:
+        error, message = messages.get(word, ("RuntimeError", f"{description.name} failed with error word {word}"))
+        raise getattr(builtins, error, RuntimeError)(message)
+
+    return fail
+
+
+def _adapter(description: GpuDescription) -> Callable[..., Any]:
+    """What the launcher calls for an input that does not fit: ``adapt(number, value, sizes | None, strides | None)``."""
+
+    def adapt(number: int, value: Any, sizes: tuple[int, ...] | None, strides: tuple[int, ...] | None) -> Any:
+        code, written, on_host = description.plan.inputs[number][:3]
+        where = f"{description.name}: input {number} ({description.labels[number]})"
+        if sizes is None:
+            try:
+                return front_end().convert(value, None, None)
+            except (TypeError, ValueError, BufferError) as error:
+                raise TypeError(f"{where} must be a tensor, got {type(value).__name__}: {error}") from error
+        place = "cpu" if on_host else f"cuda:{description.device}"
+        wanted = f"{DTYPES[code].name}[{', '.join(map(str, sizes))}] on {place}"
+        have = f"{getattr(value, 'dtype', '?')}[{', '.join(map(str, value.shape))}] on {value.device}".replace(
+            "lamina.", ""
+        )
+        same = tuple(value.shape) == sizes and have == wanted
+        if not same:
+            raise RuntimeError(
+                f"{where} must be {wanted}, as the graph was compiled for; got {have}. Compile again for other "
+                "shapes, or move or convert the argument."
+            )
+        if written:
+            raise RuntimeError(
+                f"{where} is written by the program, so it must have the strides {strides} (in elements) it was "
+                f"compiled for; got {tuple(value.stride())}."
+            )
+        return front_end().convert(value, sizes, strides)
+
+    return adapt

@@ -1,0 +1,109 @@
+"""Compile many kernels at once: in this process when there are few, in processes of their own otherwise.
+
+Triton holds the interpreter's lock while it compiles, so threads gain nothing. The processes are started once and kept;
+they are programs of their own, not forks (the driver does not survive one) and not copies of the user's main module.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from .compile import CompiledKernel, compile_ptx
+from .program import TritonKernel
+from .worker import receive, send
+
+__all__ = ["compile_kernels"]
+
+FEW = 3
+"""As many kernels are compiled here: a process takes a second to start."""
+
+MOST = 8
+"""Processes at most."""
+
+_idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+_started: list[subprocess.Popen[bytes]] = []
+_lock = threading.Lock()
+
+
+def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKernel]:
+    """Machine code of each kernel for compute capability ``sm``, in order.
+
+    Raises:
+        MissingTriton: triton is not installed.
+        RuntimeError: a kernel wants more shared memory than the device has, or does not compile.
+    """
+    options = {"usage": False}
+    workers = min(len(kernels), MOST, _processors())
+    if len(kernels) <= FEW or workers < 2:
+        return [compile_ptx(kernel, sm, **options) for kernel in kernels]
+    results: list[Any] = [None] * len(kernels)
+    waiting: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    for number in sorted(range(len(kernels)), key=lambda k: -len(kernels[k].source)):  # the longest ones first
+        waiting.put(number)
+    threads = [threading.Thread(target=_work, args=(kernels, sm, options, waiting, results)) for _ in range(workers)]
+    for thread in threads:
+        waiting.put(None)
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _work(kernels: Any, sm: int, options: Any, waiting: Any, results: list[Any]) -> None:
+    process = _take()
+    for number in iter(waiting.get, None):
+        try:
+            send(process.stdin, (kernels[number], sm, options))  # type: ignore[arg-type]
+            results[number] = receive(process.stdout)  # type: ignore[arg-type]
+        except (EOFError, OSError):  # it was ended from outside; this kernel is compiled here
+            process = _start()
+            try:
+                results[number] = compile_ptx(kernels[number], sm, **options)
+            except Exception as error:  # noqa: BLE001 - raised by compile_kernels
+                results[number] = error
+    _idle.put(process)
+
+
+def _take() -> subprocess.Popen[bytes]:
+    try:
+        return _idle.get_nowait()
+    except queue.Empty:
+        return _start()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lamina_inductor.backends.triton.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    with _lock:
+        if not _started:
+            atexit.register(_end)
+        _started.append(process)
+    return process
+
+
+def _end() -> None:
+    for process in _started:
+        if process.stdin is not None:
+            process.stdin.close()
+    for process in _started:
+        process.terminate()
+        process.wait()

@@ -1,0 +1,129 @@
+// Entry points of libcuda.so.1, its errors as exceptions, and the contexts of the devices.
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace {
+
+constexpr int kDevices = 64;
+constexpr int kOldestDriver = 12000; // cuGetProcAddress_v2, cluster launches, cubins that Triton's assembler makes
+Driver driver;
+bool opened = false;
+Opaque contexts[kDevices];
+
+struct Entry {
+    const char *name;
+    void *target;
+    bool needed;
+};
+
+template <typename F> void *slot(F &function) { return static_cast<void *>(&function); }
+
+int find_all(void *library) {
+    typedef int (*get_proc)(const char *, void **, int, uint64_t, int *);
+    auto find = reinterpret_cast<get_proc>(dlsym(library, "cuGetProcAddress_v2"));
+    const Entry entries[] = {
+        {"cuGetErrorName", slot(driver.get_error_name), true}, {"cuGetErrorString", slot(driver.get_error_string), true},
+        {"cuInit", slot(driver.init), true}, {"cuDriverGetVersion", slot(driver.driver_version), true},
+        {"cuDeviceGetCount", slot(driver.device_count), true}, {"cuDeviceGet", slot(driver.device_get), true},
+        {"cuDeviceGetName", slot(driver.device_name), true}, {"cuDeviceGetAttribute", slot(driver.device_attribute), true},
+        {"cuDevicePrimaryCtxRetain", slot(driver.primary_retain), true}, {"cuCtxGetCurrent", slot(driver.context_current), true},
+        {"cuCtxSetCurrent", slot(driver.context_set), true}, {"cuModuleLoadData", slot(driver.module_load), true},
+        {"cuModuleUnload", slot(driver.module_unload), true}, {"cuModuleGetFunction", slot(driver.module_function), true},
+        {"cuFuncSetAttribute", slot(driver.function_set), true}, {"cuLaunchKernelEx", slot(driver.launch), true},
+        {"cuMemAlloc", slot(driver.mem_alloc), true}, {"cuMemFree", slot(driver.mem_free), true},
+        {"cuMemHostAlloc", slot(driver.host_alloc), true}, {"cuMemHostGetDevicePointer", slot(driver.host_device_pointer), true},
+        {"cuMemcpyHtoDAsync", slot(driver.copy_in), true}, {"cuMemcpyDtoHAsync", slot(driver.copy_out), true},
+        {"cuMemcpyDtoDAsync", slot(driver.copy), true}, {"cuMemsetD8Async", slot(driver.fill), true},
+        {"cuStreamCreate", slot(driver.stream_create), true}, {"cuStreamSynchronize", slot(driver.stream_synchronize), true},
+        {"cuStreamBeginCapture", slot(driver.begin_capture), true}, {"cuStreamEndCapture", slot(driver.end_capture), true},
+        {"cuGraphInstantiateWithFlags", slot(driver.graph_instantiate), true}, {"cuGraphLaunch", slot(driver.graph_launch), true},
+        {"cuGraphDestroy", slot(driver.graph_destroy), true}, {"cuGraphExecDestroy", slot(driver.graph_exec_destroy), true},
+        {"cuTensorMapEncodeTiled", slot(driver.encode_tiled), false},
+    };
+    for (const Entry &entry : entries) {
+        void *found = nullptr;
+        if (!find || find(entry.name, &found, kOldestDriver, 0, nullptr)) found = nullptr;
+        if (!found && entry.needed) {
+            PyErr_Format(PyExc_RuntimeError, "the NVIDIA driver is too old: it has no %s; install driver 525 (CUDA 12.0) or later", entry.name);
+            return -1;
+        }
+        memcpy(entry.target, &found, sizeof(found));
+    }
+    return 0;
+}
+
+int open_driver(void) {
+    const char *path = getenv("LAMINA_LIBCUDA");
+    if (!path || !*path) path = "libcuda.so.1";
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        PyErr_Format(PyExc_RuntimeError, "no NVIDIA driver: %s; install the NVIDIA driver, or use device='cpu'", dlerror());
+        return -1;
+    }
+    if (find_all(library) < 0) return -1;
+    int status = driver.init(0), count = 0, version = 0;
+    if (!status) status = driver.device_count(&count);
+    if (status == kNoDevice || (!status && !count)) {
+        PyErr_SetString(PyExc_RuntimeError, "no GPU: the NVIDIA driver finds none (see nvidia-smi and CUDA_VISIBLE_DEVICES); use device='cpu'");
+        return -1;
+    }
+    if (!lm_cuda_ok(status, "starting the NVIDIA driver")) return -1;
+    if (!lm_cuda_ok(driver.driver_version(&version), "asking for the driver's version")) return -1;
+    if (version < kOldestDriver) {
+        PyErr_Format(PyExc_RuntimeError, "the NVIDIA driver is too old: it supports CUDA %d.%d; install driver 525 (CUDA 12.0) or later",
+                     version / 1000, version % 1000 / 10);
+        return -1;
+    }
+    opened = true;
+    return 0;
+}
+
+} // namespace
+
+const Driver *lm_cuda(void) { return opened || open_driver() == 0 ? &driver : nullptr; }
+
+bool lm_cuda_ok(int status, const char *what) {
+    if (status == 0) return true;
+    const char *name = "CUDA_ERROR_UNKNOWN", *text = "";
+    driver.get_error_name(status, &name);
+    driver.get_error_string(status, &text);
+    if (status == kOutOfMemory) PyErr_Format(PyExc_MemoryError, "%s failed: out of GPU memory", what);
+    else PyErr_Format(PyExc_RuntimeError, "%s failed: %s (%s)", what, name ? name : "unknown error", text ? text : "");
+    return false;
+}
+
+bool lm_cuda_enter(int device, Opaque *before) {
+    const Driver *cuda = lm_cuda();
+    if (!cuda) return false;
+    if (device < 0 || device >= kDevices) { PyErr_Format(PyExc_ValueError, "there is no device cuda:%d", device); return false; }
+    if (!contexts[device]) {
+        int handle = 0;
+        if (!lm_cuda_ok(cuda->device_get(&handle, device), "finding the GPU")) return false;
+        if (!lm_cuda_ok(cuda->primary_retain(&contexts[device], handle), "making the GPU's context")) return false;
+    }
+    Opaque current = nullptr;
+    cuda->context_current(&current);
+    *before = current == contexts[device] ? nullptr : current;
+    return current == contexts[device] || lm_cuda_ok(cuda->context_set(contexts[device]), "choosing the GPU");
+}
+
+void lm_cuda_leave(Opaque before) {
+    if (before) driver.context_set(before);
+}
+
+PyObject *lm_cuda_device_info(PyObject *, PyObject *index) {
+    const Driver *cuda = lm_cuda();
+    int number = (int)PyLong_AsLong(index), handle = 0, major = 0, minor = 0, units = 0, version = 0;
+    char name[128] = "";
+    if (!cuda || (number == -1 && PyErr_Occurred())) return nullptr;
+    if (!lm_cuda_ok(cuda->device_get(&handle, number), "finding the GPU")) return nullptr;
+    cuda->device_name(name, sizeof(name) - 1, handle);
+    cuda->device_attribute(&major, 75, handle);
+    cuda->device_attribute(&minor, 76, handle);
+    cuda->device_attribute(&units, 16, handle);
+    cuda->driver_version(&version);
+    return Py_BuildValue("siiii", name, major, minor, units, version);
+}

@@ -1,0 +1,89 @@
+// The CUDA driver and cuBLAS, opened when first used: no header and no library of CUDA is needed to build or import this.
+#ifndef LAMINA_CUDA_DRIVER_H
+#define LAMINA_CUDA_DRIVER_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t DevicePtr; // CUdeviceptr
+typedef void *Opaque;       // CUcontext, CUstream, CUmodule, CUfunction, CUgraph, CUgraphExec, cublasHandle_t
+
+struct LaunchAttribute { // CUlaunchAttribute
+    int id;
+    char pad[4];
+    union { unsigned dim[3]; int number; char bytes[64]; } value;
+};
+struct LaunchConfig { // CUlaunchConfig
+    unsigned grid[3], block[3], shared;
+    Opaque stream;
+    LaunchAttribute *attributes;
+    unsigned count;
+};
+struct alignas(64) TensorMap { // CUtensorMap
+    uint64_t opaque[16];
+};
+
+enum {
+    kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinary = 209, kUnsupportedPtx = 222, kNotReady = 600,
+    kAttributeShared = 8,     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    kClusterDimension = 4,    // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    kClusterSpread = 5,       // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+};
+
+struct Driver {
+    int (*get_error_name)(int, const char **);
+    int (*get_error_string)(int, const char **);
+    int (*init)(unsigned);
+    int (*driver_version)(int *);
+    int (*device_count)(int *);
+    int (*device_get)(int *, int);
+    int (*device_name)(char *, int, int);
+    int (*device_attribute)(int *, int, int);
+    int (*primary_retain)(Opaque *, int);
+    int (*context_current)(Opaque *);
+    int (*context_set)(Opaque);
+    int (*module_load)(Opaque *, const void *);
+    int (*module_unload)(Opaque);
+    int (*module_function)(Opaque *, Opaque, const char *);
+    int (*function_set)(Opaque, int, int);
+    int (*launch)(const LaunchConfig *, Opaque, void **, void **);
+    int (*mem_alloc)(DevicePtr *, size_t);
+    int (*mem_free)(DevicePtr);
+    int (*host_alloc)(void **, size_t, unsigned);
+    int (*host_device_pointer)(DevicePtr *, void *, unsigned);
+    int (*copy_in)(DevicePtr, const void *, size_t, Opaque);
+    int (*copy_out)(void *, DevicePtr, size_t, Opaque);
+    int (*copy)(DevicePtr, DevicePtr, size_t, Opaque);
+    int (*fill)(DevicePtr, unsigned char, size_t, Opaque);
+    int (*stream_create)(Opaque *, unsigned);
+    int (*stream_synchronize)(Opaque);
+    int (*begin_capture)(Opaque, int);
+    int (*end_capture)(Opaque, Opaque *);
+    int (*graph_instantiate)(Opaque *, Opaque, unsigned long long);
+    int (*graph_launch)(Opaque, Opaque);
+    int (*graph_destroy)(Opaque);
+    int (*graph_exec_destroy)(Opaque);
+    int (*encode_tiled)(TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, const unsigned *, int, int, int, int);
+};
+
+const Driver *lm_cuda(void);                    // opens the driver; NULL with an exception set (RuntimeError: what to install)
+bool lm_cuda_ok(int status, const char *what);  // false with an exception set
+bool lm_cuda_enter(int device, Opaque *before); // makes the device's primary context current
+void lm_cuda_leave(Opaque before);
+PyObject *lm_cuda_device_info(PyObject *, PyObject *index); // (name, major, minor, multiprocessors, driver version)
+
+// cuda_blas.cpp
+struct Product {
+    int dtype;     // lamina dtype of the operands
+    int out_dtype;
+    int64_t batch, m, n, k;
+    int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row, c_col; // strides in elements
+    bool accumulate, tf32;
+};
+enum { kBlasWorkspace = 32 << 20 };
+PyObject *lm_set_cublas(PyObject *, PyObject *path); // where the library is
+bool lm_cublas_begin(int device, Opaque stream, DevicePtr workspace);
+bool lm_cublas_product(int device, const Product &product, DevicePtr a, DevicePtr b, DevicePtr c);
+
+#endif

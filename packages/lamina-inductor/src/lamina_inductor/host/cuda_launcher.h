@@ -1,0 +1,89 @@
+// The GPU launcher's own types, shared by its files.
+#ifndef LAMINA_CUDA_LAUNCHER_H
+#define LAMINA_CUDA_LAUNCHER_H
+#include "cuda_plan.h"
+
+// cuda_graph.cpp: a captured run and the memory that its nodes name.
+struct GpuGraph {
+    std::vector<int64_t> sizes;   // values of the size symbols
+    std::vector<DevicePtr> inputs; // as captured; those that are staged lie in `memory`
+    std::vector<char> staged;
+    std::vector<DevicePtr> results;
+    PyObject *memory = nullptr;   // a tensor: outputs, staged inputs, workspace
+    Opaque exec = nullptr;
+};
+
+struct GpuProgram {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    GpuPlan *plan;
+    std::vector<GpuGraph> *graphs;
+    std::vector<char> *moving; // per input: its address has changed from call to call
+};
+
+// What one call knows.
+struct GpuCall {
+    GpuPlan &plan;
+    std::vector<PyObject *> objects;      // inputs as read: borrowed, or owned where `owned`
+    std::vector<char> owned;
+    std::vector<lamina_tensor *> tensors; // null for numbers
+    std::vector<DevicePtr> addresses;     // of inputs, outputs, constants, workspace slices
+    std::vector<double> host_numbers;     // values of number inputs, as bytes of their dtype
+    std::vector<int64_t> own_slots;
+    const int64_t *slots = nullptr;
+    std::vector<PyObject *> outputs;
+    std::vector<PyObject *> temporaries; // memory of aligned copies of inputs
+    const lamina_abi *abi = nullptr;
+    Opaque stream = nullptr;
+
+    explicit GpuCall(GpuPlan &p) : plan(p) {}
+    ~GpuCall();
+    DevicePtr at(const Place &place) const {
+        return addresses[(size_t)place.buffer] + (place.offset < 0 ? 0 : (DevicePtr)slots[place.offset]);
+    }
+};
+
+const lamina_abi *lm_gpu_abi(PyTypeObject *type); // of a front end's tensors; null: not one
+void lm_gpu_set_default(const lamina_abi *abi);
+const lamina_abi *lm_gpu_default(void);
+int lm_gpu_item_size(int dtype);
+
+// cuda_inputs.cpp
+bool lm_gpu_read_inputs(GpuCall &call, PyObject *const *arguments);
+bool lm_gpu_find_sizes(GpuCall &call);
+bool lm_gpu_check_inputs(GpuCall &call);
+bool lm_gpu_stage_inputs(GpuCall &call, DevicePtr workspace); // host values and unaligned memory to the workspace
+bool lm_gpu_return_inputs(GpuCall &call);                     // what was written to staged copies, back
+
+// cuda_steps.cpp
+bool lm_gpu_load(GpuPlan &plan, Opaque stream); // kernels and constants, once
+bool lm_gpu_fill_tables(GpuCall &call);
+bool lm_gpu_run(GpuCall &call, DevicePtr workspace);
+
+// cuda_workspace.cpp: one block per device and stream, which runs in order
+struct GpuBlock {
+    PyObject *tensor = nullptr;
+    DevicePtr address = 0;
+    int slot = -1; // in the table; -1: of this call only
+};
+bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, GpuBlock *block);
+void lm_gpu_give(GpuBlock *block);
+PyObject *lm_gpu_release(PyObject *, PyObject *); // gives up all blocks that are not taken
+PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, DevicePtr *address);
+
+// cuda_errors.cpp
+int32_t *lm_gpu_error_word(DevicePtr *device_address); // null with an exception set
+bool lm_gpu_error_check(GpuPlan &plan);                // false with the exception that a kernel's word stands for
+void lm_gpu_error_watch(GpuPlan *plan);
+void lm_gpu_error_forget(GpuPlan *plan);
+PyObject *lm_gpu_check_errors(PyObject *, PyObject *);
+
+// cuda_graph.cpp
+PyObject *lm_gpu_replay(GpuProgram *program, GpuCall &call, bool *done);
+void lm_gpu_drop_graphs(GpuProgram *program);
+
+PyObject *lm_gpu_finish(GpuCall &call); // the tuple of results
+bool lm_gpu_make_outputs(GpuCall &call);
+int lm_gpu_program_setup(PyObject *module);
+
+#endif

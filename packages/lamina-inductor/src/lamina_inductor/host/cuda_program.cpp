@@ -1,0 +1,193 @@
+// `Program`: a callable over a GPU program. A call reads and checks the inputs, allocates the outputs through the front end, puts
+// all steps on the front end's current stream, with no Python between them, and hands back the results.
+#include "cuda_launcher.h"
+
+#include <structmember.h>
+
+#include <new>
+
+GpuCall::~GpuCall() {
+    for (size_t i = 0; i < owned.size(); ++i)
+        if (owned[i]) Py_DECREF(objects[i]);
+    for (PyObject *output : outputs) Py_XDECREF(output);
+    for (PyObject *temporary : temporaries) Py_DECREF(temporary);
+}
+
+namespace {
+
+bool is_contiguous(const int64_t *sizes, const int64_t *strides, size_t ndim) {
+    int64_t step = 1;
+    for (size_t i = ndim; i-- > 0;) {
+        if (sizes[i] != 1 && strides[i] != step) return false;
+        step *= sizes[i] > 1 ? sizes[i] : 1;
+    }
+    return true;
+}
+
+bool return_outputs(GpuCall &call) {
+    bool waits = false;
+    for (size_t i = 0; i < call.plan.outputs.size(); ++i) {
+        if (!call.plan.outputs[i].on_host) continue;
+        const GpuOutput &output = call.plan.outputs[i];
+        int64_t sizes[LAMINA_MAX_DIMS], strides[LAMINA_MAX_DIMS], elements = 1;
+        int ndim = (int)output.sizes.size();
+        for (int d = 0; d < ndim; ++d) {
+            sizes[d] = call.slots[output.sizes[(size_t)d]], strides[d] = call.slots[output.strides[(size_t)d]];
+            elements = sizes[d] ? elements + (sizes[d] - 1) * strides[d] : 0;
+            if (!sizes[d]) break;
+        }
+        PyObject *home = call.abi->empty(ndim, sizes, strides, output.dtype, LAMINA_CPU, 0);
+        if (!home) return false;
+        auto from = reinterpret_cast<DevicePtr>(reinterpret_cast<lamina_tensor *>(call.outputs[i])->data);
+        size_t bytes = (size_t)elements * (size_t)lm_gpu_item_size(output.dtype);
+        int status = bytes ? lm_cuda()->copy_out(reinterpret_cast<lamina_tensor *>(home)->data, from, bytes, call.stream) : 0;
+        Py_DECREF(call.outputs[i]);
+        call.outputs[i] = home;
+        if (!lm_cuda_ok(status, "copying a result to the host")) return false;
+        waits = true;
+    }
+    return !waits || lm_cuda_ok(lm_cuda()->stream_synchronize(call.stream), "waiting for a result");
+}
+
+bool run(GpuCall &call) {
+    GpuPlan &plan = call.plan;
+    GpuBlock block;
+    if (!lm_gpu_make_outputs(call) || !lm_gpu_take(call.abi, plan.device, call.stream, call.slots[plan.workspace_bytes], &block)) return false;
+    call.addresses.insert(call.addresses.end(), plan.constants_at.begin(), plan.constants_at.end());
+    for (int offset : plan.workspace_offsets) call.addresses.push_back(block.address + (DevicePtr)call.slots[offset]);
+    bool fine = lm_gpu_stage_inputs(call, block.address) && lm_gpu_fill_tables(call) && lm_gpu_run(call, block.address);
+    fine = lm_gpu_return_inputs(call) && fine;
+    lm_gpu_give(&block);
+    return fine && return_outputs(call);
+}
+
+PyObject *call_inside(GpuProgram *program, GpuCall &call) {
+    if (!lm_gpu_load(call.plan, call.stream)) return nullptr;
+    if (call.plan.captured) {
+        bool done = false;
+        PyObject *result = lm_gpu_replay(program, call, &done);
+        if (done) return result;
+    }
+    return run(call) ? lm_gpu_finish(call) : nullptr;
+}
+
+PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *keywords) {
+    auto *program = reinterpret_cast<GpuProgram *>(self);
+    GpuPlan &plan = *program->plan;
+    Py_ssize_t given = PyVectorcall_NARGS(flags);
+    if (keywords && PyTuple_GET_SIZE(keywords)) return PyErr_Format(PyExc_TypeError, "%U takes no keywords", plan.name);
+    if (given != (Py_ssize_t)plan.inputs.size())
+        return PyErr_Format(PyExc_TypeError, "%U takes %zd inputs, got %zd", plan.name, (Py_ssize_t)plan.inputs.size(), given);
+    if (!lm_gpu_error_check(plan)) return nullptr;
+    GpuCall call(plan);
+    if (!lm_gpu_read_inputs(call, arguments) || !lm_gpu_find_sizes(call) || !lm_gpu_check_inputs(call)) return nullptr;
+    Opaque before = nullptr;
+    if (!lm_cuda_enter(plan.device, &before)) return nullptr;
+    call.stream = call.abi->stream(plan.device);
+    PyObject *result = PyErr_Occurred() ? nullptr : call_inside(program, call);
+    lm_cuda_leave(before);
+    return result;
+}
+
+void program_dealloc(PyObject *self) {
+    auto *program = reinterpret_cast<GpuProgram *>(self);
+    if (program->plan) {
+        lm_gpu_drop_graphs(program);
+        lm_gpu_error_forget(program->plan);
+        Opaque before = nullptr;
+        // Memory and code that kernels may still use: freeing memory waits for the device.
+        if (program->plan->loaded && lm_cuda_enter(program->plan->device, &before)) {
+            const Driver *cuda = lm_cuda();
+            for (DevicePtr address : program->plan->constants_at) cuda->mem_free(address);
+            for (Table &table : program->plan->tables)
+                if (table.uploaded_to) cuda->mem_free(table.uploaded_to);
+            for (GpuKernel &kernel : program->plan->kernels) cuda->module_unload(kernel.module);
+            lm_cuda_leave(before);
+        }
+        PyErr_Clear();
+        lm_gpu_clear(*program->plan);
+        delete program->plan;
+    }
+    delete program->graphs;
+    delete program->moving;
+    PyTypeObject *type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    PyObject *self = type->tp_alloc(type, 0);
+    if (!self) return nullptr;
+    auto *program = reinterpret_cast<GpuProgram *>(self);
+    program->vectorcall = program_call;
+    program->plan = new (std::nothrow) GpuPlan();
+    program->graphs = new (std::nothrow) std::vector<GpuGraph>();
+    program->moving = new (std::nothrow) std::vector<char>();
+    if (program->plan && program->graphs && program->moving && lm_gpu_parse(*program->plan, arguments, keywords)) return self;
+    Py_DECREF(self);
+    return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
+}
+
+PyObject *graph_count(PyObject *self, void *) {
+    return PyLong_FromSize_t(reinterpret_cast<GpuProgram *>(self)->graphs->size());
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(GpuProgram, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+PyGetSetDef properties[] = {
+    {"graphs", graph_count, nullptr, "How many CUDA graphs are kept.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyType_Slot type_slots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(program_new)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(program_dealloc)},
+    {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+    {Py_tp_members, members},
+    {Py_tp_getset, properties},
+    {Py_tp_doc, const_cast<char *>("A GPU program: call it with its inputs, in order; gives a tuple.")},
+    {0, nullptr},
+};
+PyType_Spec spec = {"lamina_inductor.host._cuda.Program", sizeof(GpuProgram), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, type_slots};
+
+} // namespace
+
+bool lm_gpu_make_outputs(GpuCall &call) {
+    for (const GpuOutput &output : call.plan.outputs) {
+        int64_t sizes[LAMINA_MAX_DIMS], strides[LAMINA_MAX_DIMS];
+        size_t ndim = output.sizes.size();
+        for (size_t d = 0; d < ndim; ++d) sizes[d] = call.slots[output.sizes[d]], strides[d] = call.slots[output.strides[d]];
+        PyObject *made = call.abi->empty((int)ndim, sizes, is_contiguous(sizes, strides, ndim) ? nullptr : strides, output.dtype, LAMINA_CUDA,
+                                         call.plan.device);
+        if (!made) return false;
+        call.outputs.push_back(made);
+        call.addresses.push_back(reinterpret_cast<DevicePtr>(reinterpret_cast<lamina_tensor *>(made)->data));
+    }
+    return true;
+}
+
+PyObject *lm_gpu_finish(GpuCall &call) {
+    const GpuPlan &plan = call.plan;
+    PyObject *results = PyTuple_New((Py_ssize_t)plan.results.size());
+    if (!results) return nullptr;
+    for (size_t i = 0; i < plan.results.size(); ++i) {
+        const GpuResult &result = plan.results[i];
+        PyObject *value = nullptr;
+        switch (result.kind) {
+        case kOutput: value = Py_NewRef(call.outputs[(size_t)result.index]); break;
+        case kInput: value = Py_NewRef(call.objects[(size_t)result.index]); break;
+        case kConstant: value = Py_NewRef(result.constant); break;
+        case kNumber: value = PyLong_FromLongLong(call.slots[result.index]); break;
+        case kAlias: value = Py_NewRef(PyTuple_GET_ITEM(results, result.index)); break;
+        }
+        if (!value) { Py_DECREF(results); return nullptr; }
+        PyTuple_SET_ITEM(results, (Py_ssize_t)i, value);
+    }
+    return results;
+}
+
+int lm_gpu_program_setup(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&spec);
+    return type ? PyModule_AddObject(module, "Program", type) : -1;
+}

@@ -1,0 +1,111 @@
+"""Set-up of the GPU launcher: the extension module, where cuBLAS is, and what the front end gives.
+
+A front end that has GPU tensors calls ``set_front_end`` once. Nothing here imports a device library.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lamina_fx import DType
+
+__all__ = ["FrontEnd", "GpuInfo", "front_end", "gpu_info", "gpu_launcher", "set_front_end"]
+
+_CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
+_WHEELS = ("nvidia.cu13", "nvidia.cublas")
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """What the launcher asks of the library whose tensors it runs on.
+
+    Attributes:
+        tensor: its tensor type, which speaks ``tensor_abi``.
+        array: ``(address, dtype, sizes, strides in elements, device index)`` -> an array over memory of a device, on
+            which operators' references run.
+        convert: ``(value, sizes, strides in elements)`` -> a tensor on the same device with those strides and the
+            value's elements; ``(value, None, None)``: a tensor over an array of another library.
+    """
+
+    tensor: type
+    array: Callable[[int, DType, tuple[int, ...], tuple[int, ...], int], Any]
+    convert: Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuInfo:
+    """A device: its name, compute capability (90 for 9.0), multiprocessors, and the CUDA version of the driver."""
+
+    name: str
+    sm: int
+    units: int
+    driver: int
+
+
+_front_end: list[FrontEnd] = []
+
+
+@functools.cache
+def gpu_launcher() -> Any:
+    """The extension module; it opens the driver when a program runs or a device is asked for.
+
+    Raises:
+        ImportError: the extension was not built.
+    """
+    from . import _cuda  # pyright: ignore[reportAttributeAccessIssue]
+
+    _cuda.set_cublas(_cublas())
+    if _front_end:
+        _cuda.set_front_end(_front_end[-1].tensor)
+    return _cuda
+
+
+def set_front_end(found: FrontEnd) -> None:
+    """Let GPU programs use the tensors, arrays and streams of this library."""
+    _front_end[:] = [found]
+    gpu_launcher().set_front_end(found.tensor)
+
+
+def front_end() -> FrontEnd:
+    """What was set.
+
+    Raises:
+        RuntimeError: nothing was.
+    """
+    if not _front_end:
+        raise RuntimeError("GPU programs need a front end's tensors: call lamina_inductor.host.gpu.set_front_end first")
+    return _front_end[-1]
+
+
+def gpu_info(index: int = 0) -> GpuInfo:
+    """The device.
+
+    Raises:
+        RuntimeError: there is no driver, it is too old, or it finds no such GPU; the message says what to install.
+    """
+    name, major, minor, units, driver = gpu_launcher().device_info(index)
+    return GpuInfo(name, 10 * major + minor, units, driver)
+
+
+def _cublas() -> str:
+    """``LAMINA_LIBCUBLAS``, or the library of an installed wheel, or a name for the loader to find."""
+    given = os.environ.get("LAMINA_LIBCUBLAS")
+    if given:
+        return given
+    for wheel in _WHEELS:
+        try:
+            spec = importlib.util.find_spec(wheel)
+        except ModuleNotFoundError:
+            continue
+        for folder in spec.submodule_search_locations or () if spec else ():
+            for name in _CUBLAS:
+                path = Path(folder) / "lib" / name
+                if path.exists():
+                    return str(path)
+    return _CUBLAS[0]
