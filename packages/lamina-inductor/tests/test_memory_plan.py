@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
 from lamina_fx.symbolic import Symbol
 from lamina_inductor.memory.plan import ALIGNMENT, Lifetime, plan_workspace
+from lamina_testing.work import count_calls
 
 
 def lifetimes(seed: int, count: int) -> list[Lifetime]:
@@ -48,8 +47,6 @@ def test_symbolic_sizes_come_last() -> None:
     assert total.evaluate({n: 16}) == 128 + 64 + 128
 
 
-def test_many_temporaries_are_planned_fast() -> None:
-    temporaries = lifetimes(0, 4000)
-    start = time.process_time()
-    plan_workspace(temporaries)
-    assert time.process_time() - start < 1.0
+def test_work_of_many_temporaries() -> None:
+    few, many = lifetimes(0, 400), lifetimes(0, 4000)
+    assert count_calls(lambda: plan_workspace(many)) < 20 * count_calls(lambda: plan_workspace(few))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, bfloat16, float32, int32, int64
 from lamina_prims import decompose, operator, ops
+from lamina_testing.work import count_calls
 
 F = TensorSpec((2, 3), float32)
 I = TensorSpec((2, 3), int64)  # noqa: E741
@@ -163,20 +163,19 @@ def test_errors() -> None:
         decompose(graph)
 
 
-def test_speed() -> None:
-    def chain(x: Any) -> Any:
+def chain(length: int) -> Graph:
+    def body(x: Any) -> Any:
         h = x
-        for _ in range(40):
+        for _ in range(length):
             h = ops.add(ops.mul(ops.softmax(ops.layer_norm(h, (16,)), -1), 2), x)
         return h
 
-    graph = graph_of(chain, TensorSpec((4, 8, 16), float32))
-    lowered = decompose(graph)
-    made = plain = 9.0
-    for _ in range(7):  # both in turn, in processor time: other processes do not count
-        start = time.process_time()
-        decompose(graph)
-        middle = time.process_time()
-        lowered.copy()
-        made, plain = min(made, middle - start), min(plain, time.process_time() - middle)
-    assert made < 12 * plain, f"a node made costs {made / plain:.1f} times a node copied (20 us is 4 to 5)"
+    return graph_of(body, TensorSpec((4, 8, 16), float32))
+
+
+def test_work_is_proportional_to_nodes() -> None:
+    short, long = chain(10), chain(100)
+    made = len(decompose(long).nodes) - len(decompose(short).nodes)
+    few, many = count_calls(lambda: decompose(short)), count_calls(lambda: decompose(long))
+    assert many < 11 * few
+    assert (many - few) / made < 140, f"{(many - few) / made:.0f} calls a node"

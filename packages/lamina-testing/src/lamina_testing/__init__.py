@@ -4,7 +4,8 @@
 - ``operators``: checks of one operator against its samples;
 - ``reverse.vjp``: gradients of a graph on NumPy arrays by the operators' own rules;
 - ``random_graphs.random_graph``: graphs of a few operators, for tests that two ways of running agree;
-- ``golden``: a pytest plugin for golden files.
+- ``golden``: a pytest plugin for golden files;
+- ``work.count_calls``: how much a function does, for tests of growth.
 """
 
 from __future__ import annotations
