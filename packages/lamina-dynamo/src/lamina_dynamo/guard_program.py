@@ -85,6 +85,7 @@ class _Writer:
         """Those whose gradient is a field that C++ reads."""
         self.guard = 0
         self._protocol: dict[Source, bool] = {}
+        self._facts: dict[TensorFacts, int] = {}
         count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
         self.slots = {name: k for k, name in enumerate(code.co_varnames[:count])}
         self.free = {name: k for k, name in enumerate(code.co_freevars)}
@@ -187,10 +188,13 @@ class _Writer:
         self.identity(_FIRST_CHECK + GuardKind.TENSOR, src, facts.kind, self.facts(facts))
 
     def facts(self, facts: TensorFacts) -> int:
-        """The index of the facts in the program."""
+        """The index of the facts in the program: tensors that look alike share them."""
+        known = self._facts.get(facts)
+        if known is not None:
+            return known
         device, _, number = facts.device.partition(":")
         strides = () if facts.strides is None else facts.strides
-        return self.program.add_tensor(
+        index = self._facts[facts] = self.program.add_tensor(
             [-1 if s is None else s for s in facts.shape],
             [-1 if s is None else s for s in strides],
             facts.strides is not None,
@@ -200,6 +204,7 @@ class _Writer:
             facts.flag_mask,
             facts.flag_values,
         )
+        return index
 
     def array(self, guard: Guard) -> None:
         """The type, then the layout: in C for NumPy's arrays, by attributes for others."""

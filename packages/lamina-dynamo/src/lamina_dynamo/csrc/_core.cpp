@@ -23,8 +23,11 @@ static void add_instruction(GuardProgram &program, int op, int dst, int src, int
     /* with a weak reference only the address is kept: Identity guards must not keep their object alive */
     if (i.weak != nullptr) i.object = object.ptr();
     else i.object = none_is_object ? object.release().ptr() : take(std::move(object));
-    i.regs = std::move(regs);
     i.extra = extra;
+    if (!regs.empty()) {
+        i.extra = (int)program.relations.size();
+        program.relations.push_back({std::move(regs), {}});
+    }
     if (dst >= program.registers) program.registers = dst + 1;
     if (i.op == Op::Attr || i.op == Op::GetItem || i.op == Op::CheckPython
         || (i.op == Op::CheckAmbient && number == 0) || (i.op == Op::CheckAttr && !(number & 2)))

@@ -27,8 +27,9 @@ static const int64_t ITEM_SIZES[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 1
 
 static const lamina_abi *tensor_kind(PyObject *value)
 {
-    for (const lamina_abi *kind : tensor_kinds)
-        if (PyObject_TypeCheck(value, kind->base)) return kind;
+    for (const lamina_abi *kind : tensor_kinds) /* a type with the base's layout has it among its bases of layout */
+        for (PyTypeObject *type = Py_TYPE(value); type != nullptr; type = type->tp_base)
+            if (type == kind->base) return kind;
     return nullptr;
 }
 
@@ -203,18 +204,18 @@ static bool extent(PyObject *value, uintptr_t *from, uintptr_t *to, bool *readab
     return true;
 }
 
-bool no_overlap(const Instruction &i, PyObject *const *regs)
+bool no_overlap(const Relation &relation, PyObject *const *regs)
 {
     static thread_local std::vector<std::pair<uintptr_t, uintptr_t>> extents;
     extents.clear();
-    for (int r : i.regs) {
+    for (int r : relation.regs) {
         uintptr_t from, to;
         bool readable;
         if (extent(regs[r], &from, &to, &readable)) extents.emplace_back(from, to);
         else if (!readable) return false;
     }
     return all_apart(
-        i.order, extents.size(), [](int32_t a, int32_t b) { return extents[a] < extents[b]; },
+        relation.order, extents.size(), [](int32_t a, int32_t b) { return extents[a] < extents[b]; },
         [](int32_t a, int32_t b) { return extents[a].second <= extents[b].first; });
 }
 

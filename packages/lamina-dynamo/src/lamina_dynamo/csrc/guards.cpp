@@ -8,7 +8,7 @@ namespace lamina {
 
 bool tensor_fits(PyObject *value, const TensorFacts &facts);
 bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, int64_t itemsize);
-bool no_overlap(const Instruction &i, PyObject *const *regs);
+bool no_overlap(const Relation &relation, PyObject *const *regs);
 bool shape_holds(const ShapeCode &shape, PyObject *const *registers);
 
 GuardProgram::~GuardProgram()
@@ -245,23 +245,23 @@ static bool ambient_fits(const Instruction &i)
     return same;
 }
 
-static bool all_distinct(const Instruction &i, PyObject *const *regs)
+static bool all_distinct(const Relation &relation, PyObject *const *regs)
 {
-    if (i.regs.size() <= 8) {
-        for (size_t a = 0; a < i.regs.size(); a++)
+    if (relation.regs.size() <= 8) {
+        for (size_t a = 0; a < relation.regs.size(); a++)
             for (size_t b = 0; b < a; b++)
-                if (regs[i.regs[a]] == regs[i.regs[b]]) return false;
+                if (regs[relation.regs[a]] == regs[relation.regs[b]]) return false;
         return true;
     }
-    auto at = [&](int32_t k) { return regs[i.regs[k]]; };
+    auto at = [&](int32_t k) { return regs[relation.regs[k]]; };
     auto less = [&](int32_t a, int32_t b) { return at(a) < at(b); };
-    return all_apart(i.order, i.regs.size(), less, less);
+    return all_apart(relation.order, relation.regs.size(), less, less);
 }
 
-static bool overlap_fits(const Instruction &i, PyObject *const *regs)
+static bool overlap_fits(const Relation &relation, int64_t distance, PyObject *const *regs)
 {
     ArrayView a, b;
-    return view_array(regs[i.regs[0]], &a) && view_array(regs[i.regs[1]], &b) && b.data - a.data == i.number;
+    return view_array(regs[relation.regs[0]], &a) && view_array(regs[relation.regs[1]], &b) && b.data - a.data == distance;
 }
 
 static bool python_check(const Instruction &i, PyObject *value)
@@ -299,10 +299,10 @@ static bool check(const GuardProgram &p, const Instruction &i, const lf_view &vi
     case Op::CheckNameAbsent: return dict_get(view.globals, i.object) == nullptr;
     case Op::CheckAttr: return has_attribute(i, value) == ((i.number & 1) != 0);
     case Op::CheckAmbient: return ambient_fits(i);
-    case Op::CheckSame: return regs[i.regs[0]] == regs[i.regs[1]];
-    case Op::CheckDistinct: return all_distinct(i, regs);
-    case Op::CheckNoOverlap: return no_overlap(i, regs);
-    case Op::CheckOverlap: return overlap_fits(i, regs);
+    case Op::CheckSame: return regs[p.relations[i.extra].regs[0]] == regs[p.relations[i.extra].regs[1]];
+    case Op::CheckDistinct: return all_distinct(p.relations[i.extra], regs);
+    case Op::CheckNoOverlap: return no_overlap(p.relations[i.extra], regs);
+    case Op::CheckOverlap: return overlap_fits(p.relations[i.extra], i.number, regs);
     case Op::CheckShape: return shape_holds(p.shapes[i.extra], regs);
     case Op::CheckPython: return python_check(i, value);
     default: return false;

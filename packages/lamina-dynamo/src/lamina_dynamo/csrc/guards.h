@@ -38,16 +38,21 @@ struct TensorFacts {
 struct ShapeInput { int reg; int property; int dim; };
 struct ShapeCode { std::vector<ShapeInput> inputs; std::vector<std::pair<int, int64_t>> code; int depth = 0; };
 
+/* Values in registers that are compared with each other. */
+struct Relation {
+    std::vector<int> regs;
+    mutable std::vector<int32_t> order; /* how the values lay in memory at the last call, see `all_apart` */
+};
+
+/* Programs of large models have thousands of these: what few of them need is elsewhere. */
 struct Instruction {
     Op op;
     int32_t dst = -1, src = -1;
     int32_t guard = 0;           /* index of the guard this belongs to */
+    int32_t extra = -1;          /* index into `tensors`, `shapes` or `relations` */
     int64_t number = 0;
     PyObject *object = nullptr;  /* owned: a name, key, constant, identity (borrowed address: see `weak`) */
     PyObject *weak = nullptr;    /* owned weak reference that keeps `object`'s address from meaning another object */
-    std::vector<int> regs;
-    int extra = -1;              /* index into `tensors` or `shapes` */
-    mutable std::vector<int32_t> order; /* of relations: how the values lay in memory at the last call, see `all_apart` */
 };
 
 class GuardProgram {
@@ -59,6 +64,7 @@ class GuardProgram {
     std::vector<Instruction> code;
     std::vector<TensorFacts> tensors;
     std::vector<ShapeCode> shapes;
+    std::vector<Relation> relations;
     std::vector<int> inputs; /* registers whose values the compiled code takes */
     int registers = 0;
     bool runs_python = false;
