@@ -16,11 +16,10 @@ import tomllib
 from pathlib import Path
 
 from dev import DISTRIBUTIONS, ROOT
-
 from wheelhouse import build
 
 HOME = ROOT / ".nox" / "isolated"
-TEST_REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100")
+TEST_REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100", "sympy>=1.12")
 
 
 def isolated(dist: str, extra: tuple[str, ...] = ()) -> Path:

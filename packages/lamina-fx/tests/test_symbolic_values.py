@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import subprocess
 
 import pytest
+import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from work import count_calls
@@ -136,7 +138,6 @@ def test_substitution_commutes_with_evaluation(tree, inner):
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.integers(-5, 5)), max_size=5))
 def test_polynomials_agree_with_sympy(parts):
-    sympy = pytest.importorskip("sympy", reason="SymPy is an oracle for tests only")
     ours: Expr = Integer(0)
     theirs = sympy.Integer(0)
     names = {s: sympy.Symbol(s) for s in "abc"}
@@ -148,8 +149,6 @@ def test_polynomials_agree_with_sympy(parts):
 
 
 def test_c_agrees_with_python(tmp_path):
-    import shutil
-
     compiler = shutil.which("cc") or shutil.which("g++") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler on PATH")
