@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import DType
+from lamina_fx import Device, DType
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 
@@ -44,19 +44,26 @@ def deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
 
 
 def reduce(tensor: Any) -> tuple[Any, ...]:
-    """What pickle keeps of a tensor: class, dtype, values, requires_grad and the attributes set on it."""
+    """What pickle keeps of a tensor: class, dtype, values, device, requires_grad and the attributes set on it."""
     if tensor._array is None:
         raise RuntimeError(f"a tensor without data ({tensor.spec}) cannot be pickled")
-    array = np.ascontiguousarray(tensor._array)
+    array = np.ascontiguousarray(tensor._values("pickle"))
     state = (type(tensor), tensor.dtype, tensor._sizes, array.tobytes(), tensor._requires_grad)
-    return _rebuild, (*state, dict(vars(tensor)))
+    where = (str(tensor.device),) if tensor.device.type != "cpu" else ()
+    return _rebuild, (*state, dict(vars(tensor)), *where)
 
 
 def _rebuild(
-    cls: type, dtype: DType, sizes: tuple[int, ...], data: bytes, requires_grad: bool, attributes: dict[str, Any]
+    cls: type,
+    dtype: DType,
+    sizes: tuple[int, ...],
+    data: bytes,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+    device: str | None = None,
 ) -> TensorBase:
-    array = np.frombuffer(bytearray(data), dtype=numpy_dtype(dtype)).reshape(sizes)
-    made = alias(wrap(array), cls, False)
+    made = wrap(np.frombuffer(bytearray(data), dtype=numpy_dtype(dtype)).reshape(sizes))
+    made = alias(made if device is None else operator("device_put")(made, Device(device)), cls, False)
     if requires_grad:
         made._requires_grad = True
     vars(made).update(attributes)

@@ -20,6 +20,7 @@ from lamina_prims.registry import by_name, resolve
 
 from ._C import TensorBase, wrap
 from .dispatch import slow_resolved
+from .storage import is_host
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -37,13 +38,15 @@ def tensor(
     Raises:
         ValueError: the sequences are ragged. TypeError: a value that is no number.
     """
-    del pin_memory
     if isinstance(data, TensorBase):
         made = operator("clone")(data.detach())
         made = made if dtype is None or made.dtype is dtype else operator("convert_element_type")(made, dtype)
     else:
-        made = wrap(_array(data, dtype, copy=True))
+        made = _from_device(data) if hasattr(data, "__cuda_array_interface__") else wrap(_array(data, dtype, copy=True))
+        made = made if dtype is None or made.dtype is dtype else operator("convert_element_type")(made, dtype)
     made = _placed(made, device)
+    if pin_memory:
+        made = made.pin_memory()
     if requires_grad:
         if made.dtype.kind not in ("float", "complex"):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -55,6 +58,11 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     """A tensor of ``data``: itself when it is a tensor already, sharing memory with an array where that is possible."""
     if isinstance(data, TensorBase):
         return _placed(data if dtype is None or data.dtype is dtype else data.to(dtype), device)
+    if hasattr(data, "__cuda_array_interface__"):
+        from .cuda.exchange import from_interface
+
+        made = from_interface(data)
+        return _placed(made if dtype is None or made.dtype is dtype else made.to(dtype), device)
     return _placed(wrap(_array(data, dtype, copy=False)), device)
 
 
@@ -95,6 +103,13 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
 def scalar_tensor(value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor without dimensions; Python numbers get the default dtype."""
     return tensor(value, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def _from_device(data: Any) -> Any:
+    """A copy of what lies in a GPU's memory, there."""
+    from .cuda.exchange import from_interface
+
+    return operator("clone")(from_interface(data))
 
 
 def _placed(made: Any, device: Any) -> Any:
@@ -142,7 +157,7 @@ def _kind(data: Any) -> Any:
         plain = [k for k in kinds if not isinstance(k, np.dtype)]
         return np.result_type(*arrays, *[k(0) for k in plain]) if arrays else max(plain, key=_ORDER.index)
     if isinstance(data, TensorBase):
-        return data._array.dtype
+        return numpy_dtype(data.dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         return data.dtype
     for kind in _ORDER:
@@ -158,7 +173,7 @@ def _kind(data: Any) -> Any:
 def _plain(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         return [_plain(item) for item in data]
-    return data._array if isinstance(data, TensorBase) else data
+    return data._values("tensor()") if isinstance(data, TensorBase) else data
 
 
 def creator(name: str) -> Callable[..., Any]:
@@ -209,7 +224,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 def _made_plainly(make: Callable[..., Any], args: tuple[Any, ...], takes_size: bool) -> Any:
     """A tensor by NumPy alone; None for what the operator must look at."""
     if not takes_size:
-        array = args[0]._array if len(args) == 1 and isinstance(args[0], TensorBase) else None
+        array = args[0]._array if len(args) == 1 and isinstance(args[0], TensorBase) and is_host(args[0]) else None
         return None if array is None else wrap(make(array.shape, array.dtype))
     size = args[0] if len(args) == 1 and type(args[0]) in (tuple, list) else args
     for n in size:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lamina_prims import Operator
+from lamina_prims import Operator, operator
+from lamina_prims.arrays import as_device
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
 
@@ -26,7 +27,7 @@ from .views import mark_view
 
 __all__ = ["FAST", "create", "dispatch", "dispatch_fast", "make_fast", "slow_call", "slow_resolved", "specs_of"]
 
-_TENSOR, _NO_DATA, _GRAD = 1, 2, 4
+_TENSOR, _NO_DATA, _GRAD, _DEVICE = 1, 2, 4, 8
 
 
 FAST: dict[Operator, Any] = {}
@@ -95,6 +96,12 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return _without_tensors(op, args, kwargs)
     if op.id == "copy_to":
         return _copy_to(*args, **kwargs)
+    if bits & _DEVICE and not bits & _NO_DATA:
+        from .cuda.running import to_one_device
+
+        moved = to_one_device(op, args, kwargs)
+        if moved is not None:
+            return dispatch(op, *moved)
     plan = plan_of(op)
     grad = bits & _GRAD and is_grad_enabled()
     if not op.is_primitive and (
@@ -107,7 +114,7 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if bits & _NO_DATA:
         out = _run_without_data(op, args, kwargs)
     else:
-        out = _run_arrays(plan, args, kwargs)
+        out = _run_arrays(plan, args, kwargs, bits)
     if grad and plan.differentiable:
         record(op, args, kwargs, out)
     return out
@@ -137,10 +144,15 @@ def _without_tensors(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
 def create(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call without tensors, such as ``full((2,), 1.0)``: tensors over new arrays."""
     device = kwargs.get("device")
-    if device is not None and str(device).startswith("meta"):
-        from .fake import create_fake
+    if device is not None and (where := as_device(device)).type != "cpu":
+        if where.type == "meta":
+            from .fake import create_fake
 
-        return create_fake(op, args, kwargs)
+            return create_fake(op, args, kwargs)
+        if op.is_primitive or op.reference is not None:
+            from .cuda.running import create_on_device
+
+            return create_on_device(op, args, kwargs, where)
     if op.is_primitive or op.reference is not None:
         return _wrap_fresh(op, op.run_arrays(args, kwargs), ())
     return _run_body(op, args, kwargs)
@@ -179,8 +191,12 @@ def _run_body_recorded(op: Operator, args: tuple[Any, ...], kwargs: dict[str, An
 # -- arrays --------------------------------------------------------------------------------------------
 
 
-def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], bits: int) -> Any:
     op = plan.op
+    if op.id == "device_put":
+        return _put(*args, **kwargs)
+    if bits & _DEVICE:
+        return _run_device(op, args, kwargs)
     arrays = to_arrays(args)
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
     try:
@@ -191,6 +207,26 @@ def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if op.alias is not False and isinstance(args[0], TensorBase):
         return _wrap_alias(op, value, args, kwargs)
     return _wrap_fresh(op, value, args)
+
+
+def _put(input: Any, device: Any) -> Any:
+    target = as_device(device)
+    if target.type == "meta":
+        from .fake import fake_tensor
+
+        return fake_tensor(operator("device_put").infer((input.spec, target), {}))
+    from .cuda.transfers import place
+
+    return place(input, target)
+
+
+def _run_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from .cuda.running import run_on_device
+
+    value = run_on_device(op, args, kwargs, _raise_better)
+    if op.alias is not False and isinstance(args[0], TensorBase):
+        return _wrap_alias(op, value, args, kwargs)
+    return named_results(op, value) if type(value) is tuple else value
 
 
 def _raise_better(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:

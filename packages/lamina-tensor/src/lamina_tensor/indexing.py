@@ -17,6 +17,7 @@ from ._C import TensorBase, bump, is_grad_enabled, wrap, wrap_view
 from .autograd.inplace import check_inplace
 from .autograd.node import Node, edge_of
 from .inplace import assign, call_inplace, check_overlap, copy_into
+from .storage import is_host, on_device
 from .views import ViewStep, mark_view, replay, scatter
 
 __all__ = ["getitem", "setitem"]
@@ -57,7 +58,7 @@ def setitem(tensor: Any, index: Any, value: Any) -> None:
     if isinstance(mask, TensorBase) and mask.dtype.kind == "bool" and mask._sizes == tensor._sizes and _scalar(value):
         call_inplace(operator("masked_fill"), tensor, (mask, value), {})
         return
-    plain = tensor._array is not None and not MODES.stack and all(type(i) in _BASIC for i in items)
+    plain = is_host(tensor) and not MODES.stack and all(type(i) in _BASIC for i in items)
     if (plain and not is_grad_enabled()) or (plain and not tensor._requires_grad and not _wants_grad(value)):
         check_inplace(tensor)
         _array_write(tensor, index, items, value)
@@ -66,6 +67,8 @@ def setitem(tensor: Any, index: Any, value: Any) -> None:
     view = replay(tensor, steps)
     if not isinstance(value, TensorBase):
         value = _constant(view, value)
+    if tensors and value.device != view.device:
+        value = operator("device_put")(value, view.device)
     if tensors:
         call_inplace(operator("index_put"), view, (_positions(tensors), value), {})
     else:
@@ -79,7 +82,7 @@ def _positions(tensors: list[Any]) -> list[Any]:
         if item is None or item.dtype.kind != "bool":
             indices.append(item)
         elif item._array is not None:
-            indices.extend(wrap(where) for where in np.nonzero(item._array))
+            indices.extend(wrap(where) for where in item._array.nonzero())
         else:
             where = operator("nonzero")(item)
             indices.extend(operator("select")(where, 1, dim) for dim in range(item.ndim))
@@ -98,8 +101,9 @@ def _constant(view: Any, value: Any) -> Any:
     from .creation import as_tensor
 
     if view._array is None and isinstance(value, (int, float, complex, bool)):
-        return operator("full")((), value, dtype=view.dtype)
-    return as_tensor(value, dtype=view.dtype)
+        where = {} if view.device.type == "cpu" else {"device": view.device}
+        return operator("full")((), value, dtype=view.dtype, **where)
+    return as_tensor(value, dtype=view.dtype, device=view.device if on_device(view) else None)
 
 
 def _drop_ones(value: Any, view: Any) -> Any:
@@ -140,15 +144,13 @@ _array_index: Any = _ArrayIndex()
 
 def _array_view(tensor: Any, index: Any, items: tuple[Any, ...]) -> Any:
     try:
-        value = tensor._array[index if type(index) is not tuple or Ellipsis in items else (*items, Ellipsis)]
+        value = tensor._array[items if Ellipsis in items else (*items, Ellipsis)]
     except IndexError as error:
         _parse(tensor, items)  # raises the message that a user should see
         raise error
     for item in items:
         if type(item) is slice and item.step is not None and item.step <= 0:
             raise ValueError("step must be greater than zero")
-    if type(value) is not np.ndarray:  # all dimensions were selected: NumPy gave a scalar, which is no view
-        value = tensor._array[(*items, Ellipsis)]
     view = wrap_view(tensor, value)
     if view.storage is tensor.storage:
         mark_view(tensor, view, (_array_index, (index,), {}, None))
@@ -170,11 +172,11 @@ class IndexNode(Node):
         """The gradient of the indexed tensor."""
         (gradient,) = grads
         shape = self.metas[0][0]
-        if gradient._array is not None and not is_grad_enabled() and not MODES.stack:
+        if is_host(gradient) and not is_grad_enabled() and not MODES.stack:
             whole = np.zeros(shape, gradient._array.dtype)
             whole[self.index] = gradient._array
             return [wrap(whole)]
-        zeros = operator("zeros")(shape, dtype=gradient.dtype)
+        zeros = operator("zeros")(shape, dtype=gradient.dtype, device=gradient.device)
         return [_array_index.scatter_rule(zeros, gradient, self.index)]
 
     def name(self) -> str:
@@ -188,6 +190,11 @@ def _array_write(tensor: Any, index: Any, items: tuple[Any, ...], value: Any) ->
             raise ValueError("step must be greater than zero")
     check_overlap(tensor)
     array = tensor._array
+    if not is_host(tensor) or (isinstance(value, TensorBase) and not is_host(value)):
+        if not isinstance(value, TensorBase):
+            value = _constant(tensor, value)
+        copy_into(getitem(tensor, index), _drop_ones(value, getitem(tensor, index)))
+        return
     if isinstance(value, TensorBase):
         if value._array is None:
             assign(getitem(tensor, index), value)  # raises: no data to write

@@ -13,14 +13,14 @@ import numpy as np
 from lamina_prims import Operator, operator
 from lamina_prims.modes import MODES
 
-from ._C import TensorBase, alias, bump, is_grad_enabled, scan, write_ufunc
-from .autograd.inplace import check_inplace, note_copy, rebase_history
+from ._C import CudaStorage, TensorBase, alias, bump, is_grad_enabled, scan, write_ufunc
+from .autograd.inplace import check_inplace, edge_before_write, note_copy, rebase_history
 from .autograd.node import edge_of
 from .dispatch import dispatch, slow_resolved
 from .dtype_names import scalar_type_name
 from .kernels import UFUNCS, dtype_mask
 from .plan import plan_of
-from .storage import TracedStorage
+from .storage import TracedStorage, is_host, on_device
 
 __all__ = ["add_into", "call_inplace", "copy_into", "plain_ufunc", "write_out"]
 
@@ -86,7 +86,7 @@ def _snapshot(op: Operator, target: Any, needed: bool) -> Any:
         with no_grad():
             snapshot = operator("clone")(target)
     if target._requires_grad:
-        edge = edge_of(target)
+        edge = edge_before_write(target)
         if type(edge) is tuple:
             snapshot._grad_fn, snapshot._output_nr = edge
     return snapshot
@@ -165,6 +165,10 @@ def write(target: Any, value: Any) -> None:
                 "a traced or fake value was written into a real tensor, which is no input of the trace; give the "
                 "tensor to the trace as an input"
             )
+        if type(storage) is CudaStorage or on_device(value):
+            from .cuda.transfers import copy_data
+
+            return copy_data(target, value)
         np.copyto(array, source)
     elif type(storage) is TracedStorage:
         storage.tracer.write(target, value)
@@ -178,7 +182,6 @@ def add_into(target: Any, value: Any) -> None:
 
 def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
     """``target.copy_(source)``: broadcasts and converts; returns ``target``."""
-    del non_blocking
     number = not isinstance(source, TensorBase)
     if number:
         source = _number(target, source)
@@ -190,6 +193,12 @@ def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
         _check_copy_shape(target, source)
         if not number:
             check_overlap(target)
+        if on_device(target) or on_device(source):
+            from .cuda.transfers import copy_data
+
+            copy_data(target, source, non_blocking)
+            bump(target)
+            return target
         array, value = target._array, source._array
         if value.dtype.kind == "c" and array.dtype.kind != "c":
             value = value.real
@@ -199,6 +208,8 @@ def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
         return target
     _check_copy_shape(target, source)
     value = source
+    if value.device != target.device:
+        value = operator("device_put")(value, target.device)
     if value.dtype is not target.dtype:
         value = operator("convert_element_type")(value, target.dtype)
     before = edge_of(target) if recording and target._requires_grad else None
@@ -211,8 +222,9 @@ def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
 def _number(target: Any, value: Any) -> Any:
     from .creation import as_tensor
 
-    if target._array is None and isinstance(value, (bool, int, float, complex)):
-        return slow_resolved(operator("full"), ((), value), {"dtype": target.dtype})
+    if not is_host(target) and isinstance(value, (bool, int, float, complex)):
+        where = {} if target.device.type == "cpu" else {"device": target.device}
+        return slow_resolved(operator("full"), ((), value), {"dtype": target.dtype, **where})
     return as_tensor(value, dtype=target.dtype)
 
 
@@ -240,7 +252,7 @@ def write_out(value: Any, out: Any) -> Any:
             "requires grad."
         )
     if out._sizes != value._sizes and out.numel() == 0:
-        from ._C import become, wrap
+        from ._C import become
 
-        become(out, wrap(np.empty(value._sizes, out._array.dtype)), False)
+        become(out, operator("empty_like")(value, dtype=out.dtype, device=out.device), False)
     return assign(out, value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy._core import umath
 
 from lamina_fx import CPU, DTYPES, TensorSpec
-from lamina_prims.arrays import numpy_dtype
+from lamina_prims.arrays import numpy_dtype, register_device
 from lamina_prims.modes import MODES
 from lamina_prims.registry import operators
 
@@ -34,6 +36,15 @@ _C.init(
     record=record,
     special_dtypes={d.code: numpy_dtype(d) for d in DTYPES if d.name in _SPECIAL},
 )
+
+
+def _namespace_on(index: int | None) -> Any:
+    from .cuda.activation import namespace_on
+
+    return namespace_on(index)
+
+
+register_device(_namespace_on)
 for _id in (*UFUNCS, *KERNELS, *VIEWS):
     if (_op := operators().get(_id)) is not None:
         FAST[_op] = make_fast(_op, _id)

@@ -11,6 +11,7 @@ from lamina_prims import operator
 from ._C import TensorBase, become, wrap
 from .autograd.inplace import check_inplace
 from .autograd.node import edge_of
+from .storage import on_device
 
 __all__ = ["MetadataChanges"]
 
@@ -61,6 +62,13 @@ class MetadataChanges:
             raise RuntimeError(f"resize_: a tensor without data ({self.spec}) cannot be resized")
         shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
         count = int(np.prod(shape, dtype=np.int64))
+        if on_device(self):
+            flat = operator("reshape")(self.detach(), (-1,))
+            if count > flat.numel():
+                more = operator("zeros")((count - flat.numel(),), dtype=self.dtype, device=self.device)
+                flat = operator("cat")([flat, more])
+            become(self, operator("reshape")(operator("narrow")(flat, 0, 0, count), shape), False)
+            return self
         flat = self._array.reshape(-1)
         if count > flat.size:
             flat = np.concatenate([flat, np.zeros(count - flat.size, flat.dtype)])

@@ -11,6 +11,8 @@ import numpy as np
 from lamina_fx import bool_, complex64, float64, int64
 from lamina_prims.promotion import get_default_dtype
 
+from .storage import on_device
+
 __all__ = ["PrintOptions", "set_printoptions", "tensor_text"]
 
 
@@ -157,7 +159,7 @@ def tensor_text(tensor: Any) -> str:
     name = type(tensor).__name__
     opening = "tensor(" if type(tensor) is Tensor else f"{name}("
     suffixes = []
-    array, dtype = tensor._array, tensor.dtype
+    array, dtype = tensor._values("print") if on_device(tensor) else tensor._array, tensor.dtype
     default = get_default_dtype()
     implied = dtype is default or dtype in (bool_, int64) or (dtype is complex64 and default is not float64)
     if tensor.device.type != "cpu":

@@ -48,6 +48,9 @@ def save(obj: Any, f: str | os.PathLike[str]) -> None:
 def load(f: str | os.PathLike[str], map_location: Any = None, weights_only: bool = True) -> Any:
     """Read what ``save`` wrote, or the tensors of any safetensors file as a dict.
 
+    Tensors go to the devices that they were on; ``map_location`` names another device, is a dict from devices to
+    devices, or a function ``(tensor on the CPU, saved device) -> tensor or None``.
+
     Raises:
         FileNotFoundError: no such file.
         ValueError: the file is damaged or of another kind.
@@ -62,16 +65,17 @@ def load(f: str | os.PathLike[str], map_location: Any = None, weights_only: bool
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or no safetensors file: {error}") from None
     if structure is None:
-        return {key: creation.from_numpy(array.copy()) for key, array in arrays.items()}
-    return _unpack(json.loads(structure), arrays)
+        return {k: _placed(creation.from_numpy(array.copy()), "cpu", map_location) for k, array in arrays.items()}
+    return _unpack(json.loads(structure), arrays, map_location)
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
     if isinstance(value, Tensor):
         key = path or "tensor"
-        array = np.array(value.detach().numpy(), order="C")
+        array = np.array(value.detach().cpu().numpy(), order="C")
         arrays[key] = array.view(_AS_BYTES[value.dtype.name]) if value.dtype.name in _AS_BYTES else array
-        return {"tensor": key, "dtype": value.dtype.name, "grad": value.requires_grad}
+        entry = {"tensor": key, "dtype": value.dtype.name, "grad": value.requires_grad}
+        return entry if value.device.type == "cpu" else {**entry, "device": str(value.device)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, DType):
@@ -93,7 +97,16 @@ def _pack_key(key: Any, path: str) -> Any:
     raise TypeError(f"save: dict keys must be strings or ints, got {type(key).__name__} at {path or 'the top'}")
 
 
-def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _placed(made: Tensor, saved: str, map_location: Any) -> Tensor:
+    if callable(map_location):
+        found = map_location(made, saved)
+        return made.to(saved) if found is None else found
+    if isinstance(map_location, Mapping):
+        return made.to(str(map_location.get(saved, saved)))
+    return made.to(saved if map_location is None else map_location)
+
+
+def _unpack(value: Any, arrays: dict[str, np.ndarray], where: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
@@ -101,14 +114,14 @@ def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         array = arrays[value["tensor"]]
         if dtype.name in _AS_BYTES:
             array = array.view(numpy_dtype(dtype))
-        made = creation.from_numpy(array.copy())
+        made = _placed(creation.from_numpy(array.copy()), value.get("device", "cpu"), where)
         assert array_dtype(array.dtype) is dtype
         return made.requires_grad_() if value["grad"] else made
     if "dtype" in value:
         return dtype_of(value["dtype"])
     if "list" in value:
-        return [_unpack(v, arrays) for v in value["list"]]
+        return [_unpack(v, arrays, where) for v in value["list"]]
     if "tuple" in value:
-        return tuple(_unpack(v, arrays) for v in value["tuple"])
+        return tuple(_unpack(v, arrays, where) for v in value["tuple"])
     kind = OrderedDict if "ordered" in value else dict
-    return kind((k, _unpack(v, arrays)) for k, v in value.get("ordered", value.get("dict")))
+    return kind((k, _unpack(v, arrays, where)) for k, v in value.get("ordered", value.get("dict")))

@@ -18,6 +18,7 @@ from lamina_prims.modes import MODES
 
 from .._C import TensorBase, set_grad_enabled, wrap
 from ..creator import creating_tensors
+from ..storage import is_host
 from .accumulate import accumulate_gradient, check_gradient
 from .hooks import run_hooks
 from .node import Node, edge_of
@@ -144,7 +145,7 @@ def _roots(tensors: list[Any], grads: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _one(tensor: Any) -> Any:
-    if tensor._array is not None and not MODES.stack:
+    if is_host(tensor) and not MODES.stack:
         return wrap(np.ones(tensor._sizes, tensor._array.dtype))
     with creating_tensors():
         return operator("ones_like")(tensor)

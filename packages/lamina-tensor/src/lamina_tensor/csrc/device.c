@@ -8,6 +8,14 @@
 static PyTypeObject *array_type;      /* of the device library's arrays; NULL before the first use */
 static PyObject *describe, *make_empty, *make_from_memory, *devices;
 static __thread void *streams[MAX_DEVICES];
+static struct { int64_t now, peak, total; } accounts[MAX_DEVICES]; /* bytes of tensors' storages; needs the GIL */
+
+void count_memory(int index, int64_t bytes) {
+    if (index < 0 || index >= MAX_DEVICES) return;
+    accounts[index].now += bytes;
+    if (bytes > 0) accounts[index].total += bytes;
+    if (accounts[index].now > accounts[index].peak) accounts[index].peak = accounts[index].now;
+}
 
 int is_device_array(PyObject *value) { return array_type && PyObject_TypeCheck(value, array_type); }
 
@@ -55,7 +63,7 @@ static PyObject *fill_from_device(TensorObject *t, PyObject *value, int code) {
     return held;
 }
 
-PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) {
+static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int counted) {
     TensorObject *t = new_tensor(type);
     if (!t) return NULL;
     t->array = fill_from_device(t, value, code);
@@ -72,13 +80,18 @@ PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) {
         last += (t->h.sizes[i] - 1) * t->h.strides[i];
     }
     storage->nbytes = empty ? 0 : (last + 1) * dtype_itemsize[t->h.dtype];
+    storage->device_index = t->h.device_index;
+    if (counted) count_memory(storage->device_index, storage->counted = storage->nbytes);
     t->storage = (PyObject *)storage;
     t->h.version = &storage->version;
     return (PyObject *)t;
 }
 
+PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) { return wrap_counted(type, value, code, 1); }
+
 /* A view of `parent` when the array lies in its storage, otherwise a tensor of its own. */
 PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code) {
+    if (code < 0 && parent->h.dtype >= LAMINA_FLOAT8_E4M3FN) code = parent->h.dtype; /* the device holds its bytes */
     TensorObject *t = new_tensor(registered.tensor_type);
     if (!t || !(t->array = fill_from_device(t, value, code))) {
         Py_XDECREF(t);
@@ -139,7 +152,7 @@ PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const i
     if (shape && steps)
         array = PyObject_CallFunction(make_from_memory, "KOOiiO", (unsigned long long)(uintptr_t)data, shape, steps,
                                       dtype, index, owner);
-    if (array) tensor = wrap_device_array(registered.tensor_type, array, dtype);
+    if (array) tensor = wrap_counted(registered.tensor_type, array, dtype, 0); /* the owner's memory */
     Py_XDECREF(array);
     Py_XDECREF(shape);
     Py_XDECREF(steps);
@@ -172,6 +185,28 @@ PyObject *set_stream(PyObject *module, PyObject *args) {
     void *before = streams[index];
     streams[index] = (void *)(uintptr_t)stream;
     return PyLong_FromVoidPtr(before);
+}
+
+/* memory_account(index, reset) -> (bytes now, peak, total ever); reset: the peak becomes what there is now. */
+PyObject *memory_account(PyObject *module, PyObject *args) {
+    int index, reset;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ip", &index, &reset)) return NULL;
+    if (index < 0 || index >= MAX_DEVICES) return PyErr_Format(PyExc_ValueError, "there is no CUDA device %d", index);
+    if (reset) accounts[index].peak = accounts[index].now;
+    return Py_BuildValue("LLL", accounts[index].now, accounts[index].peak, accounts[index].total);
+}
+
+/* starts_inside(tensor, other): does the first element of `tensor` lie in the storage of `other`. */
+PyObject *starts_inside(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 2 || !tensor_check(args[0]) || !tensor_check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "starts_inside(tensor, other)");
+    TensorObject *t = (TensorObject *)args[0], *other = (TensorObject *)args[1];
+    StorageObject *storage = (StorageObject *)other->storage;
+    char *data = t->h.data;
+    return PyBool_FromLong(t->h.device == other->h.device && t->h.device_index == other->h.device_index && storage->owner &&
+                           data >= storage->start && data < storage->start + storage->nbytes);
 }
 
 PyObject *wrap_device(PyObject *module, PyObject *args) {

@@ -173,6 +173,8 @@ static PyMethodDef functions[] = {
     {"set_inference", py_set_inference, METH_O, "Switch inference mode; returns what it was."},
     {"use_device", use_device, METH_VARARGS, "Register what is known of the device library."},
     {"set_stream", set_stream, METH_VARARGS, "Set this thread's stream of a device; returns the one before."},
+    {"memory_account", memory_account, METH_VARARGS, "Bytes of storages on a device: (now, peak, ever)."},
+    {"starts_inside", (PyCFunction)(void (*)(void))starts_inside, METH_FASTCALL, "Does it lie in the other's storage?"},
     {"wrap_device", wrap_device, METH_VARARGS, "New tensor over an array on the device, of this dtype code (-1: its own)."},
     {"empty", py_empty, METH_VARARGS, "New tensor over aligned, uninitialised memory."},
     {NULL}};

@@ -13,6 +13,7 @@ static int storage_clear(StorageObject *self) {
 
 static void storage_dealloc(StorageObject *self) {
     PyObject_GC_UnTrack(self);
+    if (self->counted) count_memory(self->device_index, -self->counted);
     if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
     storage_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);

@@ -27,6 +27,8 @@ typedef struct {
     PyObject *owner; /* keeps `start` alive (an ndarray); NULL without data */
     char *start;
     int64_t nbytes;
+    int64_t counted; /* bytes of it in the account of CUDA device `device_index` */
+    int device_index;
     PyObject *weakrefs;
 } StorageObject;
 
@@ -94,6 +96,9 @@ PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, i
 PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
                              PyObject *owner);
 void *device_stream(int index);
+void count_memory(int index, int64_t bytes);
+PyObject *memory_account(PyObject *module, PyObject *args);
+PyObject *starts_inside(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *use_device(PyObject *module, PyObject *args);
 PyObject *set_stream(PyObject *module, PyObject *args);
 PyObject *wrap_device(PyObject *module, PyObject *args);

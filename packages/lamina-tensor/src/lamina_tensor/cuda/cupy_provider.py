@@ -1,0 +1,218 @@
+"""CuPy as the device library. Imported only when a device is used; all calls are about the thread's current stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cupy  # pyright: ignore[reportMissingImports]  # the extra [cuda]
+import numpy as np
+from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
+
+from .cupy_namespace import CupyNamespace
+from .provider import DeviceProperties, GraphHandle, MemoryState
+
+__all__ = ["CupyProvider"]
+
+
+class CupyProvider:
+    """See ``Provider``. Memory comes from CuPy's pool, which keeps what is given back, by stream."""
+
+    name = "cupy"
+    array_type = cupy.ndarray
+    out_of_memory = (cupy.cuda.memory.OutOfMemoryError,)
+
+    def __init__(self) -> None:
+        self.namespace = CupyNamespace(cupy)
+        self._count = runtime.getDeviceCount()
+
+    def device_count(self) -> int:
+        """By the driver, once."""
+        return self._count
+
+    def current_device(self) -> int:
+        """The thread's."""
+        return runtime.getDevice()
+
+    def set_device(self, index: int) -> None:
+        """As CuPy's own."""
+        cupy.cuda.Device(index).use()
+
+    def properties(self, index: int) -> DeviceProperties:
+        """By the runtime."""
+        found = runtime.getDeviceProperties(index)
+        name = found["name"]
+        return DeviceProperties(
+            name.decode() if isinstance(name, bytes) else str(name),
+            found["major"],
+            found["minor"],
+            found["totalGlobalMem"],
+            found["multiProcessorCount"],
+            found["warpSize"],
+            found["maxThreadsPerMultiProcessor"],
+            found["l2CacheSize"],
+            found["sharedMemPerBlockOptin"],
+        )
+
+    def empty(self, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: np.dtype[Any], index: int) -> Any:
+        """From the pool."""
+        if strides is None:
+            if runtime.getDevice() == index:
+                return cupy.ndarray(shape, dtype)
+            with cupy.cuda.Device(index):
+                return cupy.ndarray(shape, dtype)
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
+        with cupy.cuda.Device(index):
+            memory = cupy.cuda.alloc(extent * dtype.itemsize)
+            return cupy.ndarray(shape, dtype, memory, tuple(s * dtype.itemsize for s in strides))
+
+    def from_memory(
+        self,
+        address: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: np.dtype[Any],
+        index: int,
+        owner: Any,
+    ) -> Any:
+        """Over memory of somebody else."""
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
+        memory = cupy.cuda.UnownedMemory(address, extent * dtype.itemsize, owner, index)
+        steps = tuple(s * dtype.itemsize for s in strides)
+        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0), steps)
+
+    def address(self, array: Any) -> tuple[int, int]:
+        """Of the first element."""
+        data = array.data
+        return data.ptr, data.device_id
+
+    def to_host(self, array: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+        """On the current stream. Dense arrays keep the order of their dimensions."""
+        if out is not None:
+            array.get(out=out, blocking=False)
+            return out
+        order = _order(array)
+        if order is None:
+            return array.get()
+        return array.transpose(order).get().transpose(np.argsort(order))
+
+    def to_device(self, array: np.ndarray[Any, Any], index: int, wait: bool = True) -> Any:
+        """On the current stream. Dense arrays keep the order of their dimensions."""
+        order = _order(array)
+        source = np.ascontiguousarray(array if order is None else array.transpose(order)).reshape(
+            array.shape if order is None else tuple(array.shape[d] for d in order)
+        )
+        made = self.empty(source.shape, None, source.dtype, index)
+        if source.size:
+            stream = cupy.cuda.get_current_stream()
+            made.data.copy_from_host_async(source.__array_interface__["data"][0], source.nbytes, stream)
+            if wait or source is not array:
+                stream.synchronize()
+        return made if order is None else made.transpose(tuple(int(d) for d in np.argsort(order)))
+
+    def to_peer(self, array: Any, index: int) -> Any:
+        """Through CuPy, which uses peer access where there is one."""
+        with cupy.cuda.Device(index):
+            return cupy.array(array, order="K")
+
+    def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """From CuPy's pool of pinned memory."""
+        count = 1
+        for n in shape:
+            count *= n
+        if not count:
+            return np.empty(shape, dtype)
+        memory = cupy.cuda.alloc_pinned_memory(count * dtype.itemsize)
+        return np.frombuffer(memory, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
+
+    def synchronize(self, index: int) -> None:
+        """The whole device."""
+        with cupy.cuda.Device(index) as device:
+            device.synchronize()
+
+    def new_stream(self, index: int, priority: int) -> Any:
+        """A stream that does not wait for the default one."""
+        with cupy.cuda.Device(index):
+            return cupy.cuda.Stream(non_blocking=True, priority=priority)
+
+    def default_stream(self, index: int) -> Any:
+        """The legacy default stream."""
+        return cupy.cuda.Stream.null
+
+    def external_stream(self, index: int, ptr: int) -> Any:
+        """Not destroyed with this object."""
+        return cupy.cuda.ExternalStream(ptr, index)
+
+    def use_stream(self, index: int, stream: Any) -> None:
+        """CuPy's current stream of the device."""
+        with cupy.cuda.Device(index):
+            stream.use()
+
+    def new_event(self, timing: bool, blocking: bool) -> Any:
+        """CuPy's event."""
+        return cupy.cuda.Event(block=blocking, disable_timing=not timing)
+
+    def elapsed(self, start: Any, end: Any) -> float:
+        """Milliseconds."""
+        return cupy.cuda.get_elapsed_time(start, end)
+
+    def memory(self, index: int) -> MemoryState:
+        """Of CuPy's pool, and of the driver."""
+        with cupy.cuda.Device(index):
+            pool = cupy.get_default_memory_pool()
+            free, total = runtime.memGetInfo()
+            return MemoryState(pool.used_bytes(), pool.total_bytes(), free, total)
+
+    def export_dlpack(self, array: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+        """CuPy's capsule."""
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def import_dlpack(self, value: Any) -> Any:
+        """CuPy's array, in order with its current stream."""
+        return cupy.from_dlpack(value)
+
+    def import_interface(self, value: Any) -> Any:
+        """CuPy's array over it."""
+        return cupy.asarray(value)
+
+    def empty_cache(self) -> None:
+        """Both pools."""
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    @contextmanager
+    def capture(self, index: int, stream: Any) -> Iterator[Callable[[], GraphHandle]]:
+        """Memory comes from a pool of the graph's own: nothing else may get its blocks while it can be launched."""
+        pool = cupy.cuda.MemoryPool()
+        captured: list[Any] = []
+        with cupy.cuda.using_allocator(pool.malloc):
+            stream.begin_capture()
+            try:
+                yield lambda: _Captured(captured[0], pool)
+            finally:
+                captured.append(stream.end_capture())
+
+
+class _Captured:
+    """A graph and the memory it works on."""
+
+    def __init__(self, graph: Any, pool: Any) -> None:
+        self.graph, self.pool = graph, pool
+
+    def launch(self, stream: Any) -> None:
+        """On a stream."""
+        self.graph.launch(stream)
+
+
+def _order(array: Any) -> tuple[int, ...] | None:
+    """The dimensions from the widest stride to the narrowest; None when that is their order, or there are gaps."""
+    if array.flags.c_contiguous or array.ndim < 2:
+        return None
+    order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
+    step = array.itemsize
+    for d in reversed(order):
+        if array.shape[d] > 1 and array.strides[d] != step:
+            return None
+        step *= max(array.shape[d], 1)
+    return tuple(order)

@@ -1,0 +1,175 @@
+"""Operators on CUDA tensors: the reference over the device library's arrays.
+
+Tensors of one call are brought to one device first: numbers (tensors without dimensions) and indices on the CPU may go
+along with CUDA tensors, all else is an error. What the device library has no arithmetic for goes through the host:
+``HOST_OPERATORS``, and float8, which the device holds as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lamina_fx import Device
+from lamina_prims import Operator
+
+from .. import _C
+from .._C import TensorBase, to_arrays
+from .activation import active_provider, cuda_device, is_float8, on_device
+from .memory import explaining
+from .transfers import host_copy, upload
+
+__all__ = ["HOST_OPERATORS", "run_on_device", "to_one_device"]
+
+HOST_OPERATORS: dict[str, str] = {
+    "linalg_eig": "general eigenvalues: the device library's are not there on every version",
+}
+"""Operators that copy their arguments to the host and their results back, and why."""
+
+_MOVES_BYTES = frozenset(("cat", "clone", "gather", "index", "index_select", "flip", "roll", "where", "masked_fill"))
+_TAKES_HOST_INDICES = frozenset(("index", "index_put"))
+_ANY_DEVICES = frozenset(("device_put", "to.other", "type_as"))
+
+
+def tensors_in(values: Any) -> Iterator[Any]:
+    """The tensors among nested arguments."""
+    for value in values:
+        if isinstance(value, TensorBase):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from tensors_in(value)
+
+
+def to_one_device(
+    op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments on one device, or None when they are there already (or the operator takes any).
+
+    Raises:
+        RuntimeError: they are on several; PyTorch's words.
+    """
+    found: Any = None
+    mixed = False
+    for tensor in tensors_in((*args, *kwargs.values())):
+        device = tensor.device
+        if found is None:
+            found = device
+        elif device != found:
+            mixed = True
+            if found.type == "cpu":
+                found = device
+    if not mixed or op.id in _ANY_DEVICES:
+        return None
+    _check(op, args, kwargs, found)
+    from lamina_prims import operator
+
+    put = operator("device_put")
+
+    def move(value: Any) -> Any:
+        if isinstance(value, TensorBase):
+            return value if value.device == found else put(value, found)
+        return type(value)([move(v) for v in value]) if type(value) in (tuple, list) else value
+
+    return tuple([move(a) for a in args]), {k: move(v) for k, v in kwargs.items()}
+
+
+def _check(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], target: Device) -> None:
+    """Refuse tensors on other devices, but for numbers and indices on the CPU."""
+    values = (*args, *kwargs.values())
+    indices = list(tensors_in(values[1:2])) if op.id in _TAKES_HOST_INDICES else []
+    for tensor in tensors_in(values):
+        if tensor.device == target:
+            continue
+        if tensor.device.type == "cpu" and (not tensor._sizes or any(tensor is i for i in indices)):
+            continue
+        if op.meta is not None:
+            from ..dispatch import specs_of
+
+            op.infer(specs_of(args), specs_of(kwargs))  # raises, with the operator's name in front
+        raise RuntimeError(
+            f"{op.id}: Expected all tensors to be on the same device, but found at least two devices, {target} and "
+            f"{tensor.device}!"
+        )
+
+
+def run_on_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], better: Callable[..., None]) -> Any:
+    """The results of a call on CUDA tensors of one device, not wrapped into history.
+
+    Raises:
+        OutOfMemoryError: of the device. Otherwise what the operator raises.
+    """
+    first = next(tensors_in((*args, *kwargs.values())))
+    index = first.device.index
+    float8 = any(is_float8(t.dtype) for t in tensors_in((*args, *kwargs.values())))
+    host = op.id in HOST_OPERATORS or (float8 and not (op.alias is not False or op.id in _MOVES_BYTES))
+    if host or (op.id == "convert_element_type" and is_float8(args[1])):
+        return through_host(op, args, kwargs, index)
+    provider = active_provider()
+    arrays = to_arrays(args)
+    named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
+    with explaining(index), on_device(provider, index):
+        try:
+            value = op.run_arrays(arrays, named)
+        except provider.out_of_memory:
+            raise
+        except Exception as error:
+            better(op, args, kwargs, error)
+            raise
+        if op.alias is not False and isinstance(args[0], TensorBase):
+            return value
+        return wrap_results(value, list(tensors_in((*args, *kwargs.values()))), first if float8 else None)
+
+
+def through_host(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], index: int) -> Any:
+    """Run an operator on the host's copies of its arguments; its results on the device."""
+
+    def home(value: Any) -> Any:
+        if isinstance(value, TensorBase):
+            return host_copy(value)
+        return type(value)([home(v) for v in value]) if type(value) in (tuple, list) else value
+
+    with np.errstate(all="ignore"):
+        value = op.run_arrays(home(args), {k: home(v) for k, v in kwargs.items()})
+
+    def away(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)):
+            host = _C.wrap(np.asarray(value))
+            return upload(host._array, host.dtype, index)
+        return type(value)([away(v) for v in value]) if type(value) in (tuple, list) else value
+
+    return away(value)
+
+
+def wrap_results(value: Any, inputs: list[Any], like: Any = None) -> Any:
+    """Tensors over the arrays of a result; one that lies in an input's memory is copied.
+
+    ``like``: a float8 tensor whose bytes were moved.
+    """
+    kind = active_provider().array_type
+    if isinstance(value, kind):
+        code = like.dtype.code if like is not None and value.dtype == np.uint8 else -1
+        made = _C.wrap_device(value, code)
+        if any(_C.starts_inside(made, tensor) for tensor in inputs):
+            made = _C.wrap_device(value.copy(), code)
+        return made
+    if isinstance(value, (np.ndarray, np.generic)):  # asked for: ones_like(x, device="cpu")
+        return _C.wrap(value)
+    if isinstance(value, tuple):
+        return tuple([wrap_results(v, inputs, like) for v in value])
+    return [wrap_results(v, inputs, like) for v in value] if type(value) is list else value
+
+
+def create_on_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], device: Device) -> Any:
+    """A call without tensors whose result is on a device, such as ``full((2,), 1.0, device="cuda")``."""
+    from .activation import device_index
+
+    index = device_index(device)
+    dtype = kwargs.get("dtype")
+    if dtype is not None and is_float8(dtype):
+        made = _C.wrap(op.run_arrays(args, {**kwargs, "device": None}))
+        return upload(made._array, made.dtype, index)
+    kwargs = {**kwargs, "device": cuda_device(index)}
+    with explaining(index), on_device(active_provider(), index):
+        return wrap_results(op.run_arrays(args, kwargs), [])

@@ -1,0 +1,115 @@
+"""Copies between the host and devices, and within tensors on a device."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from lamina_fx import Device
+from lamina_prims.arrays import numpy_dtype
+
+from .. import _C
+from .activation import active_provider, device_index, is_float8, on_device, stored_dtype
+from .memory import explaining
+from .synchronization import run_checks
+
+__all__ = ["copy_data", "host_copy", "is_pinned", "place", "pin", "upload", "wrap_as"]
+
+_PINNED: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Storages in pinned memory."""
+
+
+def wrap_as(array: Any, dtype: Any) -> Any:
+    """A tensor of ``dtype`` over an array on the device that holds it."""
+    return _C.wrap_device(array, dtype.code)
+
+
+def host_copy(tensor: Any) -> np.ndarray[Any, Any]:
+    """The elements of a CUDA tensor as an ndarray of its dtype. Waits, and runs the checks of a synchronisation."""
+    index = tensor.device.index
+    with on_device(active_provider(), index):
+        array = active_provider().to_host(tensor._array)
+    run_checks()
+    return array.view(numpy_dtype(tensor.dtype)) if is_float8(tensor.dtype) else array
+
+
+def upload(array: np.ndarray[Any, Any], dtype: Any, index: int, wait: bool = True) -> Any:
+    """A CUDA tensor with a copy of an ndarray, whose elements are of ``dtype``."""
+    if is_float8(dtype):
+        array = array.view(np.uint8)
+    with explaining(index), on_device(active_provider(), index):
+        return wrap_as(active_provider().to_device(array, index, wait), dtype)
+
+
+def place(tensor: Any, device: Device, non_blocking: bool = False) -> Any:
+    """A copy of a tensor with data on a device, without history.
+
+    Raises:
+        RuntimeError: there is no such device. OutOfMemoryError: nor memory on it.
+    """
+    if device.type == "cpu":
+        array = host_copy(tensor) if tensor.device.type == "cuda" else tensor._array.copy("K")
+        return _C.wrap(array)
+    index = device_index(device)
+    if tensor.device.type != "cuda":
+        return upload(tensor._array, tensor.dtype, index, wait=not (non_blocking and is_pinned(tensor)))
+    provider = active_provider()
+    with explaining(index), on_device(provider, index):
+        array = tensor._array
+        made = array.copy(order="K") if tensor.device.index == index else provider.to_peer(array, index)
+        return wrap_as(made, tensor.dtype)
+
+
+def copy_data(target: Any, source: Any, non_blocking: bool = False) -> None:
+    """Write the elements of ``source`` (broadcast, converted) into ``target``; one of them at least is on a device."""
+    if target.device.type != "cuda":
+        if non_blocking and is_pinned(target) and target.dtype is source.dtype and _plain_pair(target, source):
+            active_provider().to_host(source._array, target._array)
+            return
+        with np.errstate(all="ignore"):
+            np.copyto(target._array, _real(host_copy(source), target), casting="unsafe")
+        return
+    index = target.device.index
+    if source.device != target.device:
+        source = place(source, target.device, non_blocking)
+    if source.dtype is not target.dtype and (is_float8(target.dtype) or is_float8(source.dtype)):
+        from lamina_prims import operator
+
+        source = operator("convert_element_type")(source, target.dtype)
+    with explaining(index), on_device(active_provider(), index):
+        value = _real(source._array, target)
+        if value.dtype != target._array.dtype:
+            value = value.astype(stored_dtype(target.dtype))
+        target._array[...] = value
+
+
+def _plain_pair(target: Any, source: Any) -> bool:
+    return target._sizes == source._sizes and target.is_contiguous() and source.is_contiguous()
+
+
+def _real(array: Any, target: Any) -> Any:
+    return array.real if array.dtype.kind == "c" and target.dtype.kind != "complex" else array
+
+
+def pin(tensor: Any) -> Any:
+    """A copy of a CPU tensor in pinned memory; itself when it is there.
+
+    Raises:
+        RuntimeError: it is on a device, or there is no device.
+    """
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"cannot pin {tensor.device}: only dense CPU tensors can be pinned")
+    if is_pinned(tensor):
+        return tensor
+    array = active_provider().pinned(tensor._sizes, tensor._array.dtype)
+    np.copyto(array, tensor._array)
+    made = _C.wrap(array)
+    _PINNED.add(made.storage)
+    return made
+
+
+def is_pinned(tensor: Any) -> bool:
+    """Is the tensor's memory pinned."""
+    return tensor.storage in _PINNED
