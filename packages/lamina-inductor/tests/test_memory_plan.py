@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lamina_fx.symbolic import Symbol
+from lamina_fx.symbolic import Symbol, as_expr
 from lamina_inductor.memory.plan import ALIGNMENT, Lifetime, plan_workspace
 from lamina_testing.work import count_calls
 
@@ -45,6 +45,32 @@ def test_symbolic_sizes_come_last() -> None:
     offsets, total = plan_workspace([Lifetime("a", 4 * n, 0, 1), Lifetime("b", 100, 0, 1), Lifetime("c", 8 * n, 2, 3)])
     assert offsets["b"] == 0 and offsets["a"] == 128
     assert total.evaluate({n: 16}) == 128 + 64 + 128
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_symbolic_sizes_share_slots(seed: int) -> None:
+    n, m = Symbol("n", 1), Symbol("m", 1)
+    rng = np.random.default_rng(seed)
+    kinds = [4 * n, 256 * n * m, 4 * n * m, 64 * m, 4 * n * m * m, 100 * n + 4]
+    temporaries = [
+        Lifetime(t.name, kinds[rng.integers(len(kinds))] if rng.random() < 0.8 else t.size, t.first, t.last)
+        for t in lifetimes(seed, 60)
+    ]
+    offsets, total = plan_workspace(temporaries)
+    for values in ({n: 1, m: 1}, {n: 7, m: 300}, {n: 300, m: 7}):
+        at = {t.name: as_expr(offsets[t.name]).evaluate(values) for t in temporaries}
+        size = {t.name: as_expr(t.size).evaluate(values) for t in temporaries}
+        assert max(at[name] + size[name] for name in at) <= total.evaluate(values)
+        for i, a in enumerate(temporaries):
+            for b in temporaries[i + 1 :]:
+                if a.first <= b.last and b.first <= a.last:
+                    assert at[a.name] + size[a.name] <= at[b.name] or at[b.name] + size[b.name] <= at[a.name]
+
+
+def test_a_chain_of_one_symbolic_size_takes_two_slots() -> None:
+    n = Symbol("n", 1)
+    _, total = plan_workspace([Lifetime(f"t{k}", (64 - k) * 64 * n, k, k + 1) for k in range(50)])
+    assert total.evaluate({n: 1}) == 64 * 64 + 63 * 64
 
 
 def test_work_of_many_temporaries() -> None:

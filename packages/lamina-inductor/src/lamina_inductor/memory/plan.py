@@ -1,10 +1,9 @@
 """The workspace: where each temporary lies, so that those that are never alive together share memory.
 
 Each temporary has the interval of steps from the one that writes it to the last that reads it. The plan replays the
-steps: a temporary takes the
-smallest gap that is large enough (new memory at the end if there is none) and gives it back after its last step.
-Sizes that
-are symbolic are laid behind the others without sharing.
+steps: a temporary takes the smallest gap that is large enough (new memory at the end if there is none) and gives it
+back after its last step. Temporaries of symbolic sizes lie behind the others, in slots: one takes a free slot of its
+own size, or one that is larger whatever the symbols are.
 """
 
 from __future__ import annotations
@@ -49,11 +48,48 @@ def plan_workspace(lifetimes: list[Lifetime]) -> tuple[dict[str, Any], Any]:
         offsets[t.name] = offset = memory.take(size)
         dying.setdefault(t.last, []).append((offset, size))
     total: Any = memory.end
-    for t in lifetimes:
-        if type(t.size) is not int:
-            offsets[t.name] = total
-            total = total + (t.size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-    return offsets, total
+    places, sizes = _plan_slots([t for t in lifetimes if type(t.size) is not int])
+    begins = []
+    for size in sizes:
+        begins.append(total)
+        total = total + (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+    return offsets | {name: begins[slot] for name, slot in places.items()}, total
+
+
+def _plan_slots(lifetimes: list[Lifetime]) -> tuple[dict[str, int], list[Any]]:
+    """(slot of each temporary of a symbolic size, bytes of the slots)."""
+    places: dict[str, int] = {}
+    sizes: list[Any] = []
+    free: dict[Any, list[int]] = {}
+    dying: dict[int, list[int]] = {}
+    step = 0
+    for t in sorted(lifetimes, key=lambda t: (t.first, t.name)):
+        for passed in range(step, t.first):
+            for slot in dying.pop(passed, ()):
+                free.setdefault(sizes[slot], []).append(slot)
+        step = max(step, t.first)
+        fitting = t.size if free.get(t.size) else _least_above(t.size, [size for size, slots in free.items() if slots])
+        if fitting is None:
+            sizes.append(t.size)
+            places[t.name] = len(sizes) - 1
+        else:
+            places[t.name] = free[fitting].pop()
+        dying.setdefault(t.last, []).append(places[t.name])
+    return places, sizes
+
+
+def _least_above(size: Any, sizes: list[Any]) -> Any:
+    """The least of ``sizes`` that is at least ``size`` for all values of the symbols, or None."""
+    best = None
+    for other in sizes:
+        if _is_at_most(size, other) and (best is None or _is_at_most(other, best)):
+            best = other
+    return best
+
+
+def _is_at_most(size: Any, other: Any) -> bool:
+    lower = (other - size).range()[0]
+    return lower is not None and lower >= 0
 
 
 class _Memory:
