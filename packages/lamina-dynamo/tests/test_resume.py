@@ -154,6 +154,11 @@ def branch(x):
     return ("false", x, y)
 
 
+def documented(x):
+    """The first constant; a resume function has none."""
+    return -x + x * x
+
+
 def identity_test(x):
     return "none" if x is None else x
 
@@ -178,6 +183,7 @@ def method(x):
         (loop, "GET_ITER", {"xs", "total"}, [[], [1, 2]]),
         (method, "LOAD_METHOD" if sys.version_info < (3, 12) else "LOAD_ATTR", {"x"}, ["aB"]),
         (method, "BINARY_OP", {"x"}, ["aB"]),
+        (documented, "UNARY_NEGATIVE", {"x"}, [3]),
     ],
 )
 def test_other_instructions(function, opname, bound, arguments):

@@ -1,7 +1,7 @@
 """What each bytecode instruction does to a symbolic frame: one handler per opcode, in a table by name.
 
 Families of instructions that all versions share have a module each; what one CPython minor adds or changes is
-in ``py311``, ``py312`` and ``py313``, which are laid over the table when that version runs.
+in ``py311`` to ``py314``, which are laid over the table when that version runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,20 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from . import arithmetic, calls, containers, control, exceptions, generators, matching, names, py311, py312, py313
+from . import (
+    arithmetic,
+    calls,
+    containers,
+    control,
+    exceptions,
+    generators,
+    matching,
+    names,
+    py311,
+    py312,
+    py313,
+    py314,
+)
 
 __all__ = ["Handler", "handlers"]
 
@@ -30,4 +43,6 @@ def handlers() -> dict[str, Handler]:
         table.update(py312.TABLE)
     if sys.version_info >= (3, 13):
         table.update(py313.TABLE)
+    if sys.version_info >= (3, 14):
+        table.update(py314.TABLE)
     return table
