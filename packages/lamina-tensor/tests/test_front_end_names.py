@@ -25,7 +25,7 @@ def test_names_of_types_make_and_recognise_tensors() -> None:
 
 def test_no_gpu_is_said_clearly() -> None:
     assert not lt.cuda.is_available()
-    with pytest.raises(RuntimeError, match="the device .cuda. cannot be used"):
+    with pytest.raises(RuntimeError, match=r"the device .cuda. cannot be used"):
         lt.ones(2).cuda()
 
 

@@ -196,5 +196,5 @@ def test_memory_for_compiled_code() -> None:
     del part
     again = table.empty(2, sizes, None, lt.float32.code, 0, 0)
     assert again.data_ptr() == address and again.stride() == (200, 1)  # a big block is used again
-    with pytest.raises(RuntimeError, match="the device .cuda. cannot be used"):
+    with pytest.raises(RuntimeError, match=r"the device .cuda. cannot be used"):
         table.empty(2, sizes, None, lt.float32.code, 1, 0)

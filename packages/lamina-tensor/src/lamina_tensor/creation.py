@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lamina_fx import Device, DType, bool_, complex64, complex128, float64, int64
+from lamina_fx import CPU, Device, DType, bool_, complex64, complex128, float64, int64
 from lamina_prims import operator
-from lamina_prims.arrays import numpy_dtype
+from lamina_prims.arrays import as_device, numpy_dtype
 from lamina_prims.modes import MODES
 from lamina_prims.promotion import get_default_dtype
 from lamina_prims.registry import by_name, resolve
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["as_tensor", "asarray", "creator", "from_numpy", "scalar_tensor", "tensor"]
+
+
+_DEFAULT: list[Device] = [CPU]
+
+
+def default_device() -> Device:
+    """Where tensors are made from nothing when no device is given."""
+    return _DEFAULT[0]
 
 
 def tensor(
@@ -44,7 +52,7 @@ def tensor(
     else:
         made = _from_device(data) if hasattr(data, "__cuda_array_interface__") else wrap(_array(data, dtype, copy=True))
         made = made if dtype is None or made.dtype is dtype else operator("convert_element_type")(made, dtype)
-    made = _placed(made, device)
+    made = _placed(made, _chosen(device) if not isinstance(data, TensorBase) else device)
     if pin_memory:
         made = made.pin_memory()
     if requires_grad:
@@ -63,7 +71,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
 
         made = from_interface(data)
         return _placed(made if dtype is None or made.dtype is dtype else made.to(dtype), device)
-    return _placed(wrap(_array(data, dtype, copy=False)), device)
+    return _placed(wrap(_array(data, dtype, copy=False)), _chosen(device))
 
 
 def asarray(
@@ -110,6 +118,10 @@ def _from_device(data: Any) -> Any:
     from .cuda.exchange import from_interface
 
     return operator("clone")(from_interface(data))
+
+
+def _chosen(device: Any) -> Any:
+    return device if device is not None or _DEFAULT[0] is CPU else _DEFAULT[0]
 
 
 def _placed(made: Any, device: Any) -> Any:
@@ -182,9 +194,17 @@ def creator(name: str) -> Callable[..., Any]:
     """
     takes_size = any(op.schema.parameters and op.schema.parameters[0].name == "size" for op in by_name(name))
     plain = _PLAIN.get(name)
+    like = name.endswith("_like") or name.startswith("Tensor.new_")
 
     def create(*args: Any, requires_grad: bool = False, out: Any = None, **options: Any) -> Any:
-        if plain is not None and out is None and not options and MODES.creator is None and not MODES.stack:
+        if (
+            plain is not None
+            and out is None
+            and not options
+            and _DEFAULT[0] is CPU
+            and MODES.creator is None
+            and not MODES.stack
+        ):
             made = _made_plainly(plain, args, takes_size)
             if made is not None:
                 return made.requires_grad_() if requires_grad else made
@@ -194,7 +214,9 @@ def creator(name: str) -> Callable[..., Any]:
         if type(dtype) is type:
             options["dtype"] = _default_of(dtype)
         if options.get("device") is not None:
-            options["device"] = Device(options["device"])
+            options["device"] = as_device(options["device"])
+        elif _DEFAULT[0] is not CPU and not like and MODES.creator is None:
+            options["device"] = _DEFAULT[0]
         if takes_size and args and not isinstance(args[0], (tuple, list)):
             args = (args,)
         op = resolve(name, args, options)

@@ -12,6 +12,7 @@ from typing import Any
 
 from lamina_fx import DType, int64
 from lamina_prims import operator
+from lamina_prims.arrays import as_device
 from lamina_prims.promotion import get_default_dtype
 
 from . import creation
@@ -45,8 +46,8 @@ class Generator:
     """A stream of random numbers. ``device`` is where its state lives."""
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = device
         self._state = creation.tensor([0, 0], dtype=int64, device=device)
+        self.device = self._state.device
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of this seed (any Python int; taken modulo 2^64)."""
@@ -90,7 +91,10 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator."""
+    """Seed the default generator, and those of all GPUs."""
+    from .cuda.generators import manual_seed_all
+
+    manual_seed_all(seed)
     return default_generator.manual_seed(seed)
 
 
@@ -128,13 +132,29 @@ _mask = operator("dropout_mask")
 _attention = operator("scaled_dot_product_attention")
 
 
-def _advance(counters: Any, generator: Generator | None) -> None:
+def generator_of(device: Any, generator: Generator | None = None) -> Generator:
+    """What is drawn from for a result on ``device`` (None: the default device): ``generator``, or the device's own.
+
+    Raises:
+        RuntimeError: the generator is another device's.
+    """
+    where = creation.default_device() if device is None else as_device(device)
+    if generator is not None:
+        if where.type != generator.device.type and device is not None:
+            raise RuntimeError(
+                f"Expected a {where.type!r} device type for generator but found {generator.device.type!r}"
+            )
+        return generator
+    if where.type != "cuda":
+        return default_generator
+    from .cuda.generators import default_generator as of_device
+
+    return of_device(where)
+
+
+def _advance(counters: Any, generator: Generator) -> None:
     with no_grad():
-        (default_generator if generator is None else generator).advance(counters)
-
-
-def _state(generator: Generator | None) -> Tensor:
-    return (default_generator if generator is None else generator)._state
+        generator.advance(counters)
 
 
 def _sizes(size: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -153,7 +173,8 @@ def rand(
 ) -> Tensor:
     """Uniform in [0, 1)."""
     shape, dtype = _sizes(size), dtype or get_default_dtype()
-    made = _uniform(_state(generator), shape, dtype)
+    generator = generator_of(device, generator)
+    made = _uniform(generator._state, shape, dtype)
     _advance(_uniform.counters(shape, dtype), generator)
     return made.requires_grad_() if requires_grad else made
 
@@ -167,7 +188,8 @@ def randn(
 ) -> Tensor:
     """Normal with mean 0 and variance 1."""
     shape, dtype = _sizes(size), dtype or get_default_dtype()
-    made = _normal(_state(generator), shape, dtype)
+    generator = generator_of(device, generator)
+    made = _normal(generator._state, shape, dtype)
     _advance(_normal.counters(shape, dtype), generator)
     return made.requires_grad_() if requires_grad else made
 
@@ -186,38 +208,47 @@ def randint(
     if size is None:
         low, high, size = 0, low, high
     shape = _sizes((size,))
-    made = _randint(_state(generator), low, high, shape, dtype)
+    generator = generator_of(device, generator)
+    made = _randint(generator._state, low, high, shape, dtype)
     _advance(_randint.counters(low, high, shape, dtype), generator)
     return made.requires_grad_() if requires_grad else made
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: DType = int64, device: Any = None) -> Tensor:
     """A random order of 0 .. n-1."""
-    made = _permutation(_state(generator), n, dtype)
+    generator = generator_of(device, generator)
+    made = _permutation(generator._state, n, dtype)
     _advance(_permutation.counters(n, dtype), generator)
     return made
 
 
-def rand_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
-    """Uniform, in the shape of ``input``."""
-    return rand(tuple(input.shape), dtype=dtype or input.dtype, generator=generator)
+def rand_like(
+    input: Tensor, *, dtype: DType | None = None, device: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """Uniform, in the shape of ``input``, on its device unless given."""
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, generator=generator)
 
 
-def randn_like(input: Tensor, *, dtype: DType | None = None, generator: Generator | None = None) -> Tensor:
-    """Normal, in the shape of ``input``."""
-    return randn(tuple(input.shape), dtype=dtype or input.dtype, generator=generator)
+def randn_like(
+    input: Tensor, *, dtype: DType | None = None, device: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """Normal, in the shape of ``input``, on its device unless given."""
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device, generator=generator)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None) -> Tensor:
-    """Integers, in the shape of ``input``."""
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: DType | None = None, device: Any = None
+) -> Tensor:
+    """Integers, in the shape of ``input``, on its device unless given."""
     if high is None:
         low, high = 0, low
-    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype)
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with probability ``input``, else 0, in the same dtype."""
-    made = _bernoulli(input, _state(generator))
+    generator = generator_of(input.device, generator)
+    made = _bernoulli(input, generator._state)
     _advance(_bernoulli.counters(input), generator)
     return made
 
@@ -229,19 +260,22 @@ def normal(
     *,
     generator: Generator | None = None,
     dtype: DType | None = None,
+    device: Any = None,
 ) -> Tensor:
     """Normal with these means and deviations (numbers with ``size``, or tensors)."""
     if size is None:
         like = mean if isinstance(mean, Tensor) else std
         size, dtype = like.shape, dtype or like.dtype
-    return randn(tuple(size), generator=generator, dtype=dtype) * std + mean
+    where = mean.device if isinstance(mean, Tensor) else std.device if isinstance(std, Tensor) else device
+    return randn(tuple(size), generator=generator, dtype=dtype, device=where) * std + mean
 
 
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the rows of ``input``. (m,) or (n, m) -> (..., num_samples)."""
-    made = _multinomial(input, num_samples, replacement, _state(generator))
+    generator = generator_of(input.device, generator)
+    made = _multinomial(input, num_samples, replacement, generator._state)
     _advance(_multinomial.counters(input, num_samples, replacement), generator)
     return made
 
@@ -251,22 +285,25 @@ def multinomial(
 
 def dropout(input: Tensor, p: float) -> Tensor:
     """Zero elements with probability ``p``, scale the others by 1 / (1 - p)."""
-    made = _dropout(input, p, default_generator._state)
-    _advance(_dropout.counters(input, p), None)
+    generator = generator_of(input.device)
+    made = _dropout(input, p, generator._state)
+    _advance(_dropout.counters(input, p), generator)
     return made
 
 
 def feature_dropout(input: Tensor, p: float, unbatched: int) -> Tensor:
     """Zero whole channels (dimension 1, or 0 when the rank is ``unbatched``)."""
-    made = _feature_dropout(input, p, default_generator._state, unbatched)
-    _advance(_feature_dropout.counters(input, p, unbatched), None)
+    generator = generator_of(input.device)
+    made = _feature_dropout(input, p, generator._state, unbatched)
+    _advance(_feature_dropout.counters(input, p, unbatched), generator)
     return made
 
 
 def alpha_dropout(input: Tensor, p: float) -> Tensor:
     """Dropout that keeps mean 0 and variance 1 after SELU."""
-    made = _alpha_dropout(input, p, default_generator._state)
-    _advance(_alpha_dropout.counters(input, p), None)
+    generator = generator_of(input.device)
+    made = _alpha_dropout(input, p, generator._state)
+    _advance(_alpha_dropout.counters(input, p), generator)
     return made
 
 
@@ -274,9 +311,10 @@ def attention_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Any, p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Tensor:
     """Attention whose weights are dropped with probability ``p``."""
-    state = default_generator._state.clone()  # the backward draws the same mask again, after the state has moved on
+    generator = generator_of(query.device)
+    state = generator._state.clone()  # the backward draws the same mask again, after the state has moved on
     made = _attention(query, key, value, mask, p, is_causal, scale=scale, enable_gqa=enable_gqa, state=state)
-    _advance(_mask.counters((*query.shape[:-1], key.shape[-2]), p), None)
+    _advance(_mask.counters((*query.shape[:-1], key.shape[-2]), p), generator)
     return made
 
 
@@ -285,17 +323,19 @@ def attention_dropout(
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
-    return tensor.copy_(rand(tuple(tensor.shape), generator=generator, dtype=tensor.dtype).mul_(b - a).add_(a))
+    made = rand(tuple(tensor.shape), generator=generator, dtype=tensor.dtype, device=tensor.device)
+    return tensor.copy_(made.mul_(b - a).add_(a))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
-    return tensor.copy_(randn(tuple(tensor.shape), generator=generator, dtype=tensor.dtype).mul_(std).add_(mean))
+    made = randn(tuple(tensor.shape), generator=generator, dtype=tensor.dtype, device=tensor.device)
+    return tensor.copy_(made.mul_(std).add_(mean))
 
 
 def bernoulli_(tensor: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 (probability p) and 0."""
-    chances = p if isinstance(p, Tensor) else root.full(tensor.shape, p)
+    chances = p if isinstance(p, Tensor) else root.full(tensor.shape, p, device=tensor.device)
     return tensor.copy_(bernoulli(chances.expand(tensor.shape), generator=generator))
 
 
@@ -306,12 +346,13 @@ def random_(tensor: Tensor, low: int = 0, high: int | None = None, *, generator:
             1 << 24 if tensor.dtype.is_floating_point else min(1 << (tensor.dtype.itemsize * 8 - 1), 1 << 62)
         )
         low = 0
-    return tensor.copy_(randint(low, high, tuple(tensor.shape), generator=generator))
+    return tensor.copy_(randint(low, high, tuple(tensor.shape), generator=generator, device=tensor.device))
 
 
 def exponential_(tensor: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers."""
-    made = _exponential(_state(generator), tuple(tensor.shape), tensor.dtype)
+    generator = generator_of(tensor.device, generator)
+    made = _exponential(generator._state, tuple(tensor.shape), tensor.dtype)
     _advance(_exponential.counters(tuple(tensor.shape), tensor.dtype), generator)
     return tensor.copy_(made / lambd)
 

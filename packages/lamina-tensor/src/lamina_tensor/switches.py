@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import Device
+from lamina_fx import CPU, Device
 from lamina_prims.promotion import set_default_dtype
 
+from . import creation
 from .dtype_names import dtype_from_legacy
 
 __all__ = [
@@ -44,14 +45,24 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def get_default_device() -> Device:
-    """The CPU."""
-    return Device("cpu")
+    """Where tensors are made from nothing when no device is given."""
+    return creation.default_device()
 
 
 def set_default_device(device: Any) -> None:
-    """Only the CPU may be it. RuntimeError: another device."""
-    if device is not None and Device(device).type != "cpu":
-        raise RuntimeError(f"set_default_device({str(device)!r}): tensors live on the CPU here")
+    """Make tensors there from now on, when no device is given (None: on the CPU).
+
+    Raises:
+        RuntimeError: ``"cuda"`` without a GPU, or ``"meta"``.
+    """
+    where = CPU if device is None or Device(device) == CPU else Device(device)
+    if where.type == "meta":
+        raise RuntimeError("set_default_device('meta') is not supported; give device='meta' to each call")
+    if where.type == "cuda":
+        from .cuda.activation import cuda_device, device_index
+
+        where = cuda_device(device_index(where))
+    creation._DEFAULT[0] = where
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -16,6 +16,8 @@ __all__ = ["accumulate_gradient", "check_gradient"]
 def accumulate_gradient(leaf: Any, box: list[Any]) -> None:
     """Add the gradient in ``box`` (emptied, so that an unshared one can be kept without a copy) to ``leaf.grad``."""
     gradient = box.pop()
+    if gradient.device != leaf.device:  # a number on the CPU went along with a CUDA tensor
+        gradient = operator("device_put")(gradient, leaf.device)
     have = leaf._grad
     if have is None:
         leaf._grad = _owned(leaf, gradient, sys.getrefcount(gradient) <= 2)

@@ -131,6 +131,6 @@ def out_of_memory(index: int, error: BaseException) -> OutOfMemoryError:
     largest = "; ".join(f"{readable(size)} {text}" for size, text in holders(index)) or "no tensor"
     return OutOfMemoryError(
         f"CUDA out of memory. {tried}. cuda:{index} has {readable(state.free)} free of {readable(state.total)}; "
-        f"tensors hold {readable(now)}, the pool keeps {readable(max(state.reserved - state.used, 0))} more. The largest: "
-        f"{largest}"
+        f"tensors hold {readable(now)}, the pool keeps {readable(max(state.reserved - state.used, 0))} more. "
+        f"The largest: {largest}"
     )

@@ -112,5 +112,5 @@ def check(name: str, holds: Tensor, what: str) -> None:
     Raises:
         ValueError: names the distribution and what its parameter must be.
     """
-    if holds._array is not None and not bool(holds._array.all()):
+    if holds._array is not None and not bool(holds.all()):
         raise ValueError(f"{name}: {what}")

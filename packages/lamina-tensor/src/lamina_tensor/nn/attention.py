@@ -125,7 +125,7 @@ class MultiheadAttention(Module):
             mask = _additive(attn_mask, q)
             masks.append(mask.unflatten(0, (-1, self.num_heads)) if mask.ndim == 3 else mask)
         elif causal:
-            ones = root.ones((q.shape[-2], k.shape[-2]), dtype=q.dtype)
+            ones = root.ones((q.shape[-2], k.shape[-2]), dtype=q.dtype, device=q.device)
             masks.append(_additive(ones.triu(1) != 0, q))
         if key_padding_mask is not None:
             mask = _additive(key_padding_mask, q)
@@ -138,4 +138,4 @@ class MultiheadAttention(Module):
 def _additive(mask: Tensor, like: Tensor) -> Tensor:
     if mask.dtype.kind != "bool":
         return mask
-    return root.zeros(mask.shape, dtype=like.dtype).masked_fill(mask, float("-inf"))
+    return root.zeros(mask.shape, dtype=like.dtype, device=mask.device).masked_fill(mask, float("-inf"))

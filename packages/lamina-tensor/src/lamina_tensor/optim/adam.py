@@ -44,7 +44,7 @@ class Adam(Optimizer):
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """No step taken, moments of zero."""
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
-        step = root.zeros((), dtype=float32)
+        step = root.zeros((), dtype=float32, device=parameter.device)
         return {"step": step, **{name: root.zeros_like(parameter) for name in names}}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:

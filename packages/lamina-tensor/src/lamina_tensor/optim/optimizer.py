@@ -125,8 +125,9 @@ class Optimizer:
             own.update({k: deepcopy(v) for k, v in saved.items() if k != "params"})
         self.state.clear()
         for key, saved in state_dict["state"].items():
-            self.state[parameters[int(key)]] = {
-                k: v.clone() if isinstance(v, Tensor) else deepcopy(v) for k, v in saved.items()
+            parameter = parameters[int(key)]
+            self.state[parameter] = {
+                k: v.to(parameter.device, copy=True) if isinstance(v, Tensor) else deepcopy(v) for k, v in saved.items()
             }
 
     def __repr__(self) -> str:

@@ -76,7 +76,7 @@ class Adagrad(Optimizer):
     def init_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """No step taken, the sum at its first value."""
         first = root.full_like(parameter, group["initial_accumulator_value"])
-        return {"step": root.zeros((), dtype=float32), "sum": first}
+        return {"step": root.zeros((), dtype=float32, device=parameter.device), "sum": first}
 
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""

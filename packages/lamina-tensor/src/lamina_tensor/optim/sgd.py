@@ -41,7 +41,7 @@ class SGD(Optimizer):
             return {}
         state = {"momentum_buffer": root.zeros_like(parameter)}
         if group["dampening"] != 0:
-            state["damped"] = root.zeros((), dtype=float64)
+            state["damped"] = root.zeros((), dtype=float64, device=parameter.device)
         return state
 
     def update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:

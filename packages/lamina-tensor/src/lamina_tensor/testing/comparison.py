@@ -130,7 +130,7 @@ def _check_values(left: Any, right: Any, where: str, options: tuple[Any, ...]) -
 
 
 def _wide(tensor: Any) -> np.ndarray[Any, Any]:
-    array = tensor._array
+    array = tensor._values("assert_close")
     kind = tensor.dtype.kind
     return array.astype({"float": np.float64, "complex": np.complex128, "int": array.dtype, "bool": bool}[kind])
 
@@ -157,6 +157,6 @@ def make_tensor(
     if dtype.kind in ("int", "bool"):
         values = np.floor(values)
     made = wrap(np.asarray(values).astype(numpy_dtype(dtype)))
+    made = made if device is None else made.to(device)
     made = made[..., ::2] if noncontiguous and sizes else made
-    del device
     return made.requires_grad_() if requires_grad else made

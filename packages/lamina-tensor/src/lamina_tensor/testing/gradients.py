@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lamina_prims import operator
+from lamina_prims.arrays import numpy_dtype
 
 from .._C import TensorBase, wrap
 from ..autograd.engine import grad
@@ -69,7 +70,7 @@ def _check(func: Callable[..., Any], inputs: tuple[Any, ...], eps: float, atol: 
             gradients = grad(output, wanted, weight, retain_graph=True, allow_unused=True)
         for position, gradient in zip(checked, gradients):
             numeric = _numeric(func, inputs, position, index, weight, eps)
-            analytic = np.zeros_like(numeric) if gradient is None else gradient.detach().numpy()
+            analytic = np.zeros_like(numeric) if gradient is None else gradient.detach().cpu().numpy()
             if analytic.shape != numeric.shape or not np.allclose(analytic, numeric, rtol, atol):
                 raise GradcheckError(
                     f"Jacobian mismatch for output {index} with respect to input {position},\n"
@@ -81,22 +82,23 @@ def _random_like(tensor: Any, generator: Any) -> Any:
     values = generator.uniform(0.5, 1.5, tensor._sizes)
     if tensor.dtype.kind == "complex":
         values = values + 1j * generator.uniform(0.5, 1.5, tensor._sizes)
-    return wrap(np.asarray(values).astype(tensor._array.dtype))
+    return wrap(np.asarray(values).astype(numpy_dtype(tensor.dtype))).to(tensor.device)
 
 
 def _numeric(
     func: Callable[..., Any], inputs: tuple[Any, ...], position: int, index: int, weight: Any, eps: float
 ) -> np.ndarray[Any, Any]:
     """Vector-Jacobian product with ``weight`` by central differences."""
-    base = inputs[position].detach().numpy().copy()
+    base = inputs[position].detach().cpu().numpy().copy()
     result = np.zeros_like(base)
+    where = inputs[position].device
     steps = (1.0, 1j) if base.dtype.kind == "c" else (1.0,)
 
     def value(moved: np.ndarray[Any, Any]) -> Any:
         with no_grad():
-            changed = (*inputs[:position], wrap(moved).requires_grad_(False), *inputs[position + 1 :])
+            changed = (*inputs[:position], wrap(moved).to(where), *inputs[position + 1 :])
             out = _outputs(func, changed)[index]
-            return float(np.sum((np.conj(weight.numpy()) * out.detach().numpy()).real))
+            return float(np.sum((np.conj(weight.cpu().numpy()) * out.detach().cpu().numpy()).real))
 
     for place in np.ndindex(*base.shape):
         for step in steps:

@@ -42,7 +42,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
     longest = max(s.shape[0] for s in sequences)
     first = sequences[0]
     shape = (len(sequences), longest, *first.shape[1:])
-    out = root.full(shape, padding_value, dtype=first.dtype)
+    out = root.full(shape, padding_value, dtype=first.dtype, device=first.device)
     for k, sequence in enumerate(sequences):
         out[k, : sequence.shape[0]] = sequence
     return out if batch_first else out.transpose(0, 1)
@@ -93,11 +93,12 @@ def pad_packed_sequence(
     for count in counts:
         row = sequence.data[at : at + count]
         if count < counts[0]:
-            fill = root.full((counts[0] - count, *rest), padding_value, dtype=row.dtype)
+            fill = root.full((counts[0] - count, *rest), padding_value, dtype=row.dtype, device=row.device)
             row = root.cat([row, fill], 0)
         rows.append(row)
         at += count
-    rows += [root.full((counts[0], *rest), padding_value, dtype=sequence.data.dtype)] * (steps - len(counts))
+    fill = {"dtype": sequence.data.dtype, "device": sequence.data.device}
+    rows += [root.full((counts[0], *rest), padding_value, **fill)] * (steps - len(counts))
     x = root.stack(rows, 0)
     lengths = tensor([sum(count > b for count in counts) for b in range(counts[0])])
     if sequence.unsorted_indices is not None:

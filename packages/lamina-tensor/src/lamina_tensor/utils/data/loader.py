@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import creation
+from ...cuda.devices import is_available
 from ...namespace import root
 from ...tensor import Tensor
 from .dataset import IterableDataset
@@ -42,6 +43,17 @@ def default_collate(batch: list[Any]) -> Any:
     )
 
 
+def pinned(batch: Any) -> Any:
+    """The tensors of a batch in pinned memory, where there is a GPU to read it; containers are gone into."""
+    if isinstance(batch, Tensor):
+        return batch.pin_memory() if is_available() and batch.device.type == "cpu" else batch
+    if isinstance(batch, Mapping):
+        return {key: pinned(value) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(pinned(part) for part in batch))
+    return type(batch)(pinned(part) for part in batch) if isinstance(batch, tuple | list) else batch
+
+
 class DataLoader:
     """Iterates over batches. ``num_workers`` other than 0 is refused: loading happens in this process."""
 
@@ -63,7 +75,8 @@ class DataLoader:
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        self.collate_fn = collate_fn or (default_collate if batch_size is not None else lambda item: item)
+        collate = collate_fn or (default_collate if batch_size is not None else lambda item: item)
+        self.collate_fn = (lambda batch: pinned(collate(batch))) if pin_memory else collate
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
             return
