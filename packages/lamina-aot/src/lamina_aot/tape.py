@@ -88,7 +88,7 @@ def call_recorded(compiled: CompiledGraph, plan: TapePlan, inputs: tuple[Any, ..
         write_rebased(compiled.joint, inputs, results)
         return results
     _unshare(plan, inputs, results)
-    edges = [_edge(value) for value in before]
+    edges = {step.rebased: _edge(before[step.rebased]) for step in plan.steps if step.rebased is not None}
     for step in plan.steps:
         node = CompiledNode(compiled, plan, step, (inputs, before), results, edges)
         for tangent in step.tangents:
@@ -134,7 +134,10 @@ def _unshare(plan: TapePlan, inputs: tuple[Any, ...], results: list[Any]) -> Non
 
 
 class CompiledNode(TapeNode):
-    """A backward step of one call. ``edges_of``: of the inputs as they were before the call."""
+    """A backward step of one call. ``edges_of``: of the overwritten inputs as they were before the call.
+
+    Other inputs may get a new history by the write: those that view the same tensor.
+    """
 
     __slots__ = ("compiled", "inputs", "outputs", "plan", "saved", "step", "versions")
 
@@ -145,10 +148,12 @@ class CompiledNode(TapeNode):
         step: BackwardStep,
         given: tuple[tuple[Any, ...], tuple[Any, ...]],
         results: Sequence[Any],
-        edges_of: Sequence[tuple[Any, Any]],
+        edges_of: dict[int, tuple[Any, Any]],
     ) -> None:
         now, inputs = given
-        places = [_edge(now[k]) if kind == "rebased" else edges_of[k] for kind, k, _ in step.gradients]
+        places = [
+            edges_of[k] if kind == "input" and k in edges_of else _edge(now[k]) for kind, k, _ in step.gradients
+        ]
         super().__init__([edge for edge, _ in places], [meta for _, meta in places])
         self.compiled = compiled
         self.plan = plan

@@ -13,6 +13,7 @@ from typing import Any
 import lamina_tensor
 from lamina_fx import Graph, Node, ScalarSpec, TensorSpec, float64
 from lamina_tensor import Tensor, autograd
+from lamina_tensor.views import offset_of
 
 from .derivatives import Differentiation
 from .joint import GradUpdate, InputInfo, JointGraph, OutputInfo
@@ -97,7 +98,8 @@ class _Trace:
         for placeholder, example in zip(self.captured.placeholders, self.examples, strict=True):
             if isinstance(example, Tensor):
                 spec = placeholder.spec if isinstance(placeholder.spec, TensorSpec) else example.spec
-                self._make_input(placeholder.target, spec, example.requires_grad, example.is_leaf)
+                offset = offset_of(example)
+                self._make_input(placeholder.target, spec, example.requires_grad, example.is_leaf, offset)
             elif isinstance(placeholder.spec, ScalarSpec) and placeholder.spec.kind is float and type(example) is float:
                 # A number that varies from call to call: an input without dimensions, which promotes as a number does.
                 self._make_input(placeholder.target, TensorSpec((), float64), False, True)
@@ -114,9 +116,9 @@ class _Trace:
         leaf = [isinstance(v, Tensor) and v.is_leaf for v in self.values]
         self.first_grads = [v.grad if is_leaf else None for v, is_leaf in zip(self.values, leaf, strict=True)]
 
-    def _make_input(self, name: str, spec: TensorSpec, requires_grad: bool, is_leaf: bool) -> Tensor:
+    def _make_input(self, name: str, spec: TensorSpec, requires_grad: bool, is_leaf: bool, offset: int = 0) -> Tensor:
         node = self.graph.placeholder(name, spec=spec)
-        leaf = self.tracer.input(node, requires_grad=requires_grad)
+        leaf = self.tracer.input(node, requires_grad=requires_grad, offset=offset)
         with autograd.enable_grad():  # an input has its history also where the program starts without recording
             value = leaf if is_leaf or not requires_grad else _Entry.apply(leaf, self.tracer)
         self.nodes.append(node)

@@ -89,6 +89,9 @@ class Frontend(Protocol):
     # Optional: ``backward_guards(value, source, fake) -> list[Guard] | str``: the guards under which a backward pass
     # inside the graph does all that it does in eager to this input; or why it does not, such as "has hooks".
 
+    # Optional: ``memory_guards(id, args, kwargs, inputs) -> list[Guard]``: the guards under which an operator called on
+    # fakes, of which ``inputs`` (value, source, fake) are the graph's inputs, means the same; raises DataDependent.
+
     def set_member(self, fake: Any, name: str) -> str | None:
         """The id of the operator that assigning to this attribute means; None for an ordinary attribute."""
 

@@ -22,9 +22,12 @@ from .views import mark_view
 __all__ = ["create_fake", "fake_creation", "fake_tensor", "run_fake"]
 
 
-def fake_tensor(spec: TensorSpec, requires_grad: bool = False) -> Any:
-    """A tensor of this spec without data. Sizes may be symbolic."""
-    tensor = tensor_without_data(FakeStorage(), spec)
+def fake_tensor(spec: TensorSpec, requires_grad: bool = False, *, offset: int = 0, room: int | None = None) -> Any:
+    """A tensor of this spec without data. Sizes may be symbolic.
+
+    ``offset``: elements of its storage before its first; ``room``: elements of the storage (None: no more than needed).
+    """
+    tensor = tensor_without_data(FakeStorage(spec, offset, room), spec)
     if requires_grad:
         tensor._requires_grad = True
     return tensor
@@ -76,7 +79,7 @@ def alias_without_data(op: Operator, parent: Any, rest: tuple[Any, ...], kwargs:
 
 def _from_spec(spec: Any) -> Any:
     if isinstance(spec, TensorSpec):
-        return tensor_without_data(FakeStorage(), spec)
+        return tensor_without_data(FakeStorage(spec), spec)
     if isinstance(spec, (tuple, list)):
         return tuple(_from_spec(s) for s in spec)
     return spec

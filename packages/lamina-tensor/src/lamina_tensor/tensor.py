@@ -16,6 +16,7 @@ from .dispatch import dispatch_fast
 from .indexing import getitem, setitem
 from .inplace import copy_into
 from .metadata import MetadataChanges
+from .views import memory_of, offset_of
 
 __all__ = ["Tensor"]
 
@@ -85,7 +86,11 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
 
     def storage_offset(self) -> int:
         """Elements between the start of the storage and this tensor's first."""
-        return self._offset
+        return offset_of(self)
+
+    def __lamina_memory__(self) -> tuple[Any, Any]:
+        """The offset into the storage, and how many elements that has: what ``as_strided`` asks for."""
+        return memory_of(self)
 
     def data_ptr(self) -> int:
         """Address of the first element (0 without data)."""
@@ -108,7 +113,7 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
 
     def is_set_to(self, other: Tensor) -> bool:
         """Is ``other`` exactly the same view of the same memory."""
-        return self.storage is other.storage and self.spec == other.spec and self._offset == other._offset
+        return self.storage is other.storage and self.spec == other.spec and offset_of(self) == offset_of(other)
 
     def __len__(self) -> Any:
         if not self.ndim:

@@ -31,7 +31,7 @@ from .autograd.engine import STEPS
 from .autograd.node import next_sequence
 from .fake import alias_without_data
 from .storage import FakeStorage, TracedStorage, tensor_without_data
-from .views import ViewStep, replay, scatter
+from .views import ViewStep, has_strided, offset_of, replay, scatter, steps_from
 
 __all__ = ["Tracer", "trace"]
 
@@ -67,8 +67,8 @@ class Tracer:
 
     # -- tensors in and out ----------------------------------------------------------------------------
 
-    def input(self, node: Node, requires_grad: bool = False) -> Any:
-        """A leaf tensor whose value is ``node``'s (a node with a ``TensorSpec``).
+    def input(self, node: Node, requires_grad: bool = False, offset: int = 0) -> Any:
+        """A leaf tensor whose value is ``node``'s (a node with a ``TensorSpec``), ``offset`` elements into its memory.
 
         Raises:
             TypeError: the node has no tensor spec.
@@ -76,6 +76,7 @@ class Tracer:
         if not isinstance(node.spec, TensorSpec):
             raise TypeError(f"node {node.name!r} has no tensor spec (it is {node.spec}): it cannot be a traced tensor")
         tensor = self._fresh(node, node.spec)
+        tensor.storage.offset = offset
         if requires_grad:
             tensor._requires_grad = True
         return tensor
@@ -105,7 +106,7 @@ class Tracer:
         cache = tensor._cache
         if cache is not None and cache[0] == storage.generation:
             return cache[1]
-        node = self._derive(storage, steps)
+        node = self._derive(tensor)
         tensor._cache = (storage.generation, node)
         return node
 
@@ -155,7 +156,7 @@ class Tracer:
         """Write a call whose result has ``spec``; returns traced tensors."""
         parent = args[0] if args else None
         if op.id == "as_strided":
-            node = self._node(op, (self._as_in_memory(parent), *args[1:]), kwargs, spec)
+            node = self._strided(op, args, kwargs, spec)
         else:
             node = self._node(op, args, kwargs, spec)
         traced = isinstance(parent, TensorBase) and type(parent.storage) is TracedStorage
@@ -164,6 +165,18 @@ class Tracer:
             self._remember(views, node, spec)
             return views
         return self._results(node, spec)
+
+    def _strided(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Spec) -> Node:
+        """An ``as_strided`` of the whole memory: it may show what its argument, a view, does not."""
+        parent = args[0]
+        if type(parent.storage) is TracedStorage and parent._chain:
+            storage = parent.storage
+            if storage.spec.dtype is parent.dtype:
+                size, stride, offset = op.schema.bind(args, kwargs)[1:]
+                offset = offset_of(parent) - storage.offset + (offset or 0)
+                root = self._fresh(self._laid_out(storage.node, storage.spec), storage.spec)
+                return self._node(op, (root, size, stride, offset), {}, spec)
+        return self._node(op, (self._as_in_memory(parent), *args[1:]), kwargs, spec)
 
     def create(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Write a call that has no tensor among its arguments."""
@@ -174,7 +187,10 @@ class Tracer:
 
     def copy(self, tensor: Any) -> Any:
         """A tensor with memory of its own and the present value of ``tensor``; writes no node."""
-        return self._fresh(self.value(tensor), tensor.spec)
+        made = self._fresh(self.value(tensor), tensor.spec)
+        if type(tensor.storage) is TracedStorage and not tensor._chain:
+            made.storage.offset = tensor.storage.offset
+        return made
 
     def write(self, tensor: Any, value: Any) -> None:
         """Let the memory of ``tensor`` hold ``value`` (of its shape and dtype)."""
@@ -183,6 +199,7 @@ class Tracer:
         steps = tensor._chain
         if steps:
             root = self._root(storage, steps)
+            steps = steps_from(storage.spec, storage.offset, tensor, steps)
             before = set_grad_enabled(False)
             try:
                 node = self.value(scatter(root, steps, value))
@@ -194,10 +211,11 @@ class Tracer:
         storage.node = node
         storage.generation += 1
 
-    def _derive(self, storage: TracedStorage, steps: Sequence[ViewStep]) -> Node:
+    def _derive(self, tensor: Any) -> Node:
+        storage, steps = tensor.storage, tensor._chain
         before = set_grad_enabled(False)
         try:
-            view = replay(self._root(storage, steps), steps)
+            view = replay(self._root(storage, steps), steps_from(storage.spec, storage.offset, tensor, steps))
         finally:
             set_grad_enabled(before)
         return view._cache[1] if view._cache is not None else view.storage.node
@@ -205,7 +223,7 @@ class Tracer:
     def _root(self, storage: TracedStorage, steps: Sequence[ViewStep]) -> Any:
         """A tensor with the present value of the whole storage, from which these steps can be taken."""
         node = storage.node
-        if any(step[0].id == "as_strided" for step in steps):
+        if has_strided(steps):
             node = self._laid_out(node, storage.spec)
         return self._fresh(node, node.spec)
 
@@ -242,6 +260,7 @@ class Tracer:
         storage.node = node
         storage.spec = spec
         storage.generation = 0
+        storage.offset = 0
         return tensor_without_data(storage, spec)
 
     def _node(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], spec: Spec) -> Node:

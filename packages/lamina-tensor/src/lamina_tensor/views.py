@@ -10,11 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lamina_prims import Operator
+from lamina_fx import TensorSpec
+from lamina_prims import Operator, operator
+from lamina_prims.operators.striding import extent
 
 from ._C import TensorBase, is_grad_enabled
 
-__all__ = ["ViewStep", "autograd_steps", "mark_view", "replay", "scatter"]
+__all__ = [
+    "ViewStep",
+    "autograd_steps",
+    "has_strided",
+    "mark_view",
+    "memory_of",
+    "offset_of",
+    "replay",
+    "scatter",
+    "steps_from",
+]
 
 ViewStep = tuple[Operator, tuple[Any, ...], dict[str, Any], Any]
 
@@ -39,8 +51,8 @@ def autograd_steps(view: TensorBase) -> tuple[ViewStep, ...]:
 
 def replay(base: Any, steps: Sequence[ViewStep]) -> Any:
     """Take the steps from ``base``."""
-    for operator, args, kwargs, index in steps:
-        base = operator(base, *args, **kwargs)
+    for op, args, kwargs, index in steps:
+        base = op(base, *args, **kwargs)
         if index is not None:
             base = base[index]
     return base
@@ -61,17 +73,70 @@ def scatter(base: Any, steps: Sequence[ViewStep], value: Any) -> Any:
 
 
 def _scatter_step(step: ViewStep, below: Any, value: Any) -> Any:
-    operator, args, kwargs, index = step
-    if operator.scatter_rule is not None and index is None:
-        rest = operator.schema.bind((below, *args), kwargs)[1:]
-        return operator.scatter_rule(below, value, *rest)
-    if operator.is_primitive:
+    op, args, kwargs, index = step
+    if op.scatter_rule is not None and index is None:
+        rest = op.schema.bind((below, *args), kwargs)[1:]
+        return op.scatter_rule(below, value, *rest)
+    if op.is_primitive:
         raise NotImplementedError(
-            f"{operator.id} does not say how a write to its result changes its input; clone() the view first"
+            f"{op.id} does not say how a write to its result changes its input; clone() the view first"
         )
-    given = operator.schema.gather((below, *args), operator.variadic) if operator.variadic else (below, *args)
-    view = operator.function(*given, **kwargs)  # a composite: the steps that its body takes
+    given = op.schema.gather((below, *args), op.variadic) if op.variadic else (below, *args)
+    view = op.function(*given, **kwargs)  # a composite: the steps that its body takes
     if index is not None:
         view = view[index]
     inner = view._chain[len(below._chain or ()) :] if view._chain else ()
     return scatter(below, inner, value) if inner else value
+
+
+def offset_of(tensor: Any) -> Any:
+    """Elements between the start of the storage and the tensor's first."""
+    if tensor._array is not None:
+        return tensor._offset
+    storage = tensor.storage
+    return _moved(storage.spec, tensor._chain or (), storage.offset)
+
+
+def memory_of(tensor: Any) -> tuple[Any, Any]:
+    """The tensor's offset into its storage, and how many elements of its dtype that has."""
+    storage = tensor.storage
+    if tensor._array is not None:
+        return tensor._offset, storage.nbytes // tensor.dtype.itemsize
+    spec = storage.spec
+    room = storage.offset + extent(spec.shape, spec.strides) if storage.room is None else storage.room
+    return offset_of(tensor), room * spec.dtype.itemsize // tensor.dtype.itemsize
+
+
+def _moved(spec: TensorSpec, steps: Sequence[ViewStep], offset: Any) -> Any:
+    """Where a view begins whose first tensor (of this spec) begins at ``offset``. Steps are primitives."""
+    for op, args, kwargs, index in steps:
+        values = op.schema.bind((None, *args), kwargs)[1:]
+        if op.id == "slice":
+            dim, start = values[0] % max(spec.ndim, 1), values[1] or 0
+            start = start + spec.shape[dim] if start < 0 else start
+            start = 0 if start < 0 else spec.shape[dim] if start > spec.shape[dim] else start
+            offset = offset + start * spec.strides[dim]
+        elif op.id == "as_strided":
+            offset = offset + (values[2] or 0)
+        after: Any = op.infer((spec, *args), kwargs)
+        after = after if index is None else after[index]
+        if after.dtype.itemsize != spec.dtype.itemsize:
+            offset = offset * spec.dtype.itemsize // after.dtype.itemsize
+        spec = after
+    return offset
+
+
+def steps_from(base_spec: TensorSpec, base_offset: Any, view: Any, steps: Sequence[ViewStep]) -> Sequence[ViewStep]:
+    """The steps that lead from a tensor to ``view``; where ``as_strided`` is one of them, that alone.
+
+    It reaches all of the memory, also what the steps before it leave out. (As given where they change the dtype.)
+    """
+    if not has_strided(steps) or view.dtype is not base_spec.dtype:
+        return steps
+    spec = view.spec
+    return ((operator("as_strided"), (spec.shape, spec.strides, offset_of(view) - base_offset), {}, None),)
+
+
+def has_strided(steps: Sequence[ViewStep]) -> bool:
+    """Is ``as_strided`` among the steps."""
+    return any(step[0].id == "as_strided" for step in steps)

@@ -92,9 +92,9 @@ _GRAD_EFFECTS = frozenset(
     )
 )
 _NEEDS_DATA = frozenset(
-    ("item", "tolist", "numpy", "data_ptr", "untyped_storage", "__bool__", "__int__", "__float__", "__complex__",
-    "__index__",
-     "__array__", "__dlpack__", "__contains__", "__repr__", "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
+    ("item", "tolist", "numpy", "data_ptr", "_data_ptr", "untyped_storage", "storage_offset", "_offset", "__bool__",
+     "__int__", "__float__", "__complex__", "__index__", "__array__", "__dlpack__", "__contains__", "__repr__",
+     "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
 )  # fmt: skip
 _HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook", "retain_grad"))
 _VALUES = frozenset(("shape", "dtype", "device", "ndim"))

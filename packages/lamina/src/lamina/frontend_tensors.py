@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lamina_dynamo.frontend import SizePolicy
-from lamina_dynamo.guard import Guard, is_none, length, tensor_matches
-from lamina_dynamo.source import Attr, Item, Source
+from lamina_dynamo.frontend import DataDependent, SizePolicy
+from lamina_dynamo.guard import Guard, is_none, length, shape_holds, tensor_matches
+from lamina_dynamo.source import Attr, Item, Source, TensorProperty
 from lamina_fx import Device, DType, TensorSpec
 from lamina_fx.symbolic import ShapeEnv
-from lamina_tensor import Tensor, fake_tensor
+from lamina_prims import operator
+from lamina_prims.operators.striding import extent
+from lamina_tensor import Tensor, fake_tensor, no_grad
 from lamina_tensor.autograd.node import Node
 from lamina_tensor.namespace import Namespace
+from lamina_tensor.views import autograd_steps, offset_of, scatter
 
-__all__ = ["FrontendTensors"]
+__all__ = ["FrontendTensors", "check_write"]
 
 _HISTORY = Node((), ())
 """Stands for the history of inputs that are no leaves: such inputs may be written in place."""
@@ -46,7 +49,8 @@ class FrontendTensors:
         else:
             shape = [policy(dim, size) for dim, size in enumerate(sizes)]
             spec = TensorSpec(shape, value.dtype, _strides_in_order(shape, order), value.device)
-        made = fake_tensor(spec)
+        offset, room = value.__lamina_memory__()
+        made = fake_tensor(spec, offset=offset, room=room)
         if type(value) is not Tensor:
             made = Tensor._make_subclass(type(value), made, False)
         if value._requires_grad:
@@ -75,6 +79,26 @@ class FrontendTensors:
         if value._requires_grad and not value._is_leaf:
             return [tensor_matches(source, value, fake.spec, flag_mask=3, flag_values=1)]
         return [tensor_matches(source, value, fake.spec, flag_mask=1, flag_values=int(value._requires_grad))]
+
+    def memory_guards(
+        self, id: str, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[tuple[Any, Source, Any]]
+    ) -> list[Guard]:
+        """``as_strided`` counts from the start of the storage: where an input begins in it must stay so."""
+        if id != "as_strided.storage":
+            return []
+        view, size, stride, offset = operator(id).schema.bind(args, kwargs)
+        owners = [(source, fake) for _, source, fake in inputs if fake.storage is view.storage]
+        if not owners:
+            return []
+        storage = view.storage
+        begin, end = storage.offset, storage.offset + extent(storage.spec.shape, storage.spec.strides)
+        first = offset_of(view) if offset is None else offset
+        if view.dtype is not storage.spec.dtype or first < begin or first + extent(size, stride) > end:
+            raise DataDependent("it shows memory of an input's storage that the input does not")
+        if offset is None:
+            return []
+        where = [TensorProperty(source, "storage_offset") for source, _ in owners]
+        return [shape_holds(f"o == {begin}", {"o": each}) for each in where]
 
     def memory_bounds(self, value: Any) -> tuple[int, int]:
         """First and one past the last byte of a tensor's elements."""
@@ -133,6 +157,22 @@ class FrontendTensors:
     def attach_gradient(self, fake: Any, gradient: Any) -> None:
         """Let the fake have this gradient."""
         fake._grad = gradient
+
+
+def check_write(view: Any) -> None:
+    """Whether a write to a view can be followed to its base: not through an expanded tensor, for example.
+
+    Raises:
+        DataDependent: why it cannot.
+    """
+    base = view._base
+    if base is None or base is view:
+        return
+    try:
+        with no_grad():
+            scatter(base, autograd_steps(view), fake_tensor(view.spec))
+    except (RuntimeError, NotImplementedError) as error:
+        raise DataDependent(f"a write that cannot be followed to the memory behind the view ({error})") from None
 
 
 def _dense_order(sizes: Sequence[int], strides: Sequence[int]) -> list[int] | None:

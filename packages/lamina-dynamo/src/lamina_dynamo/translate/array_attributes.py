@@ -115,6 +115,15 @@ class ArrayAttributes:
             for guard in guards:
                 self.guard(guard)
 
+    def guard_memory(self, id: str, args: Any, kwargs: dict[str, Any]) -> None:
+        """An operator that depends on where an input lies in its memory."""
+        check = getattr(self.frontend, "memory_guards", None)
+        if check is None:
+            return
+        inputs = [(value, tensor.source, tensor.fake) for value, tensor in self.arrays if tensor.source is not None]
+        for guard in check(id, args, kwargs, inputs):
+            self.guard(guard)
+
     def load_gradients(self) -> None:
         """Let every input that can receive a gradient know the one it has: a backward pass adds to it."""
         for _, tensor in list(self.arrays):

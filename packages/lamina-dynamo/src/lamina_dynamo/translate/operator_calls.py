@@ -72,6 +72,7 @@ class OperatorCalls:
         named_nodes = {k: self.to_node(v) for k, v in kwargs.items()}
         try:
             result = frontend.call(id, fakes, named)
+            self.guard_memory(id, fakes, named)
         except (DataDependent, UnbackedSizeError) as error:
             raise Unsupported(f"{id}: {error}, which only running the graph tells") from None
         except Unsupported:
@@ -106,6 +107,7 @@ class OperatorCalls:
         result = run()
         effect = self.frontend.effect(id)
         if effect == "write":
+        self.guard_memory(id, args, kwargs)
             self.note_write(args[0])
         node = self.output.call(id, nodes, named, self.spec_of(result), effect, self.regions(), self.user_line())
         self.from_result(result, node)

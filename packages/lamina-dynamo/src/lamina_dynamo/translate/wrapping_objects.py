@@ -23,6 +23,7 @@ from ..source import (
     MethodSelf,
 )
 from ..variables import (
+    ArrayMethodVariable,
     BoundMethodVariable,
     BuiltinVariable,
     CellVariable,
@@ -88,7 +89,12 @@ class WrappingObjects:
         if source is not None:
             self.guard(g.type_is(source, MethodType))
         function = self.wrap(value.__func__, source and MethodFunction(source))
-        return BoundMethodVariable(function, self.wrap(value.__self__, source and MethodSelf(source)), source)
+        owner = self.wrap(value.__self__, source and MethodSelf(source))
+        name = value.__func__.__name__ if isinstance(value.__func__, FunctionType) else ""
+        array = self.frontend.is_array(value.__self__)
+        if array and name and getattr(type(value.__self__), name, None) is value.__func__:
+            return ArrayMethodVariable(function, owner, source, name)
+        return BoundMethodVariable(function, owner, source)
 
     def _wrap_builtin(self, value: Any, source: Any) -> VariableTracker:
         owner = getattr(value, "__self__", None)

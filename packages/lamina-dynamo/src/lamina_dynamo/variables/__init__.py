@@ -16,6 +16,7 @@ from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, Const
 from .dicts import DictVariable, DictViewVariable
 from .exceptions import ExceptionVariable, ObservedException
 from .functions import (
+    ArrayMethodVariable,
     BoundMethodVariable,
     CellVariable,
     FunctionVariable,
@@ -48,7 +49,8 @@ from .sets import SetVariable
 from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
 
 __all__ = [
-    "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "BoundConstantMethod", "BoundMethodVariable", "BuiltinVariable",
+    "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "ArrayMethodVariable", "BoundConstantMethod",
+    "BoundMethodVariable", "BuiltinVariable",
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictVariable",
     "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator",
     "FunctionVariable",

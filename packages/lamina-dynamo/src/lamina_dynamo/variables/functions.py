@@ -254,6 +254,19 @@ class BoundMethodVariable(VariableTracker):
 
 
 class PartialVariable(VariableTracker):
+class ArrayMethodVariable(BoundMethodVariable):
+    """A method of an array that was looked up before the region began: a call asks the front end what it is."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, function: VariableTracker, owner: VariableTracker, source: Any, name: str) -> None:
+        super().__init__(function, owner, source)
+        self.name = name
+
+    def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        return self.owner.getattr(tx, self.name).call(tx, args, kwargs)
+
+
     """A ``functools.partial``."""
 
     __slots__ = ("args", "function", "kwargs")

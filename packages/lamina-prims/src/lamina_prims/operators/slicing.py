@@ -1,4 +1,4 @@
-"""The view primitives slice and as_strided."""
+"""The view primitive slice."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from typing import Any
 
 from lamina_fx import TensorSpec
 
-from ..arrays import array_namespace, spec_of
-from ..dims import as_shape, canonical_dim, numel, surely_same
-from ..registry import both, ops, primitive
+from ..dims import canonical_dim, surely_same
+from ..registry import ops, primitive
 from ..samples import call, calls, error, tensor
-from ..types import Shape, Size, Tensor
-from .views import permute, reshape
+from ..types import Size, Tensor
 
-__all__: list[str] = ["as_strided", "slice_", "slice_bounds"]
+__all__: list[str] = ["slice_", "slice_bounds"]
 
 
 # -- slice -----------------------------------------------------------------------------------------------
@@ -105,94 +103,3 @@ def _(input, dim=0, start=None, end=None, step=None):
 @slice_.scatter
 def _(base, value, dim=0, start=None, end=None, step=1):
     return ops.slice_scatter(base, value, dim, start, end, step)
-
-
-# -- as_strided ------------------------------------------------------------------------------------------
-
-
-def _strided_meta(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> TensorSpec:
-    size, stride = as_shape("as_strided", size), as_shape("as_strided", stride)
-    if len(size) != len(stride):
-        raise RuntimeError(f"as_strided: mismatch in length of strides {stride} and shape {size}")
-    return TensorSpec(size, input.dtype, stride, input.device)
-
-
-def _strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
-    size, stride, offset = as_shape("as_strided", size), as_shape("as_strided", stride), int(storage_offset or 0)
-    _strided_meta(spec_of(input), size, stride, offset)
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    extent = 1 + sum((n - 1) * s // input.itemsize for n, s in zip(input.shape, input.strides, strict=True))
-    if 0 not in size and (last >= extent or offset < 0):
-        raise RuntimeError(
-            f"as_strided: size {list(size)}, stride {list(stride)} and offset {offset} need {last + 1} elements, "
-            f"the input has {extent}"
-        )
-    xp = array_namespace(input)
-    flat = xp.lib.stride_tricks.as_strided(input, (max(extent, 0),), (input.itemsize,))[offset:]
-    return xp.lib.stride_tricks.as_strided(flat, size, [s * input.itemsize for s in stride])
-
-
-@primitive(
-    names=both("as_strided"),
-    meta=_strided_meta,
-    reference=_strided,
-    alias=True,
-    samples=calls(
-        call(tensor(4, 4), (4,), (5,)), call(tensor(6), (2, 3), (3, 1), 0), call(tensor(8), (3, 2), (2, 1), 1)
-    ),
-    errors=[error(RuntimeError, "mismatch", tensor(4), (2,), (1, 1))],
-)
-def as_strided(input: Tensor, size: Shape, stride: Shape, storage_offset: Size | None = None) -> Tensor:
-    """``input``'s memory seen with this size and stride; the offset counts from ``input``'s first element."""
-    ...
-
-
-def _positions(base: Any, size: Any, stride: Any, offset: Any) -> Any:
-    """For each element of the view, which element of ``base`` (in memory order) it is."""
-    index: Any = None
-    for dim, step in enumerate(stride):
-        term = reshape(ops.mul(ops.iota(size[dim]), step), (size[dim],) + (1,) * (len(size) - dim - 1))
-        index = term if index is None else ops.add(index, term)
-    index = ops.iota(1) if index is None else index
-    return _without_gaps(base, reshape(ops.add(index, offset or 0), (-1,)))
-
-
-def _without_gaps(base: Any, places: Tensor) -> Tensor:
-    """Places in memory as positions among the elements of ``base``, which need not be dense."""
-    spec = spec_of(base)
-    dims = [d for d in _memory_order(base) if not (type(spec.shape[d]) is int and spec.shape[d] == 1)]
-    dense: list[Size] = [1] * len(dims)
-    for at in range(len(dims) - 2, -1, -1):
-        dense[at] = dense[at + 1] * spec.shape[dims[at + 1]]
-    if all(spec.strides[d] is step or spec.strides[d] == step for d, step in zip(dims, dense, strict=True)):
-        return places
-    total: Any = 0
-    for d, step in zip(dims, dense, strict=True):
-        total = ops.add(ops.mul(ops.floor_divide(places, spec.strides[d]), step), total)
-        places = ops.remainder(places, spec.strides[d])
-    return total
-
-
-def _memory_order(base: Any) -> tuple[int, ...]:
-    """Dimensions from the outermost to the innermost in memory."""
-    strides = spec_of(base).strides
-    return tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
-
-
-@as_strided.scatter
-def _(base, value, size, stride, storage_offset=None):
-    order = _memory_order(base)
-    flat = reshape(permute(base, order), (-1,))
-    flat = ops.index_put(flat, [_positions(base, size, stride, storage_offset)], reshape(value, (-1,)))
-    dense = reshape(flat, tuple(base.shape[d] for d in order))
-    return permute(dense, tuple(order.index(d) for d in range(len(order))))
-
-
-@as_strided.vjp
-def _(ct, input_spec, size, stride, storage_offset):
-    order = _memory_order(input_spec)
-    flat = ops.zeros((numel(input_spec.shape),), dtype=ct.dtype, device=ct.device)
-    index = _positions(input_spec, size, stride, storage_offset)
-    flat = ops.index_put(flat, [index], reshape(ct, (-1,)), accumulate=True)
-    dense = reshape(flat, tuple(input_spec.shape[d] for d in order))
-    return (permute(dense, tuple(order.index(d) for d in range(len(order)))),)

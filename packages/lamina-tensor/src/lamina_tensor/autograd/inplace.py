@@ -13,10 +13,10 @@ from typing import Any
 from lamina_prims import operator
 
 from .._C import is_grad_enabled, set_grad_enabled
-from ..views import ViewStep, autograd_steps, replay, scatter
+from ..views import ViewStep, autograd_steps, has_strided, offset_of, replay, scatter, steps_from
 from .node import Node, edge_of
 
-__all__ = ["CopySlices", "check_inplace", "note_copy", "rebase_history", "refresh_view"]
+__all__ = ["CopySlices", "check_inplace", "edge_before_write", "note_copy", "rebase_history", "refresh_view"]
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -61,9 +61,9 @@ class CopySlices(Node):
 
     def __init__(self, base: Any, base_edge: Any, view: Any, value_edge: Any, steps: Sequence[ViewStep]) -> None:
         super().__init__((base_edge, value_edge), ((base._sizes, base.dtype), (view._sizes, view.dtype)))
-        self.steps = steps
+        self.steps = steps_from(base.spec, offset_of(base), view, steps)
         self.order: tuple[int, ...] | None = None
-        if any(step[0].id == "as_strided" for step in steps):  # the gradient must lie in memory as the base does
+        if has_strided(steps):  # the gradient must lie in memory as the base does
             strides = base._strides
             self.order = tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
 
@@ -133,6 +133,16 @@ def rebase_history(tensor: Any, node: Any, output_nr: int) -> None:
     refresh_view(tensor)
 
 
+def edge_before_write(tensor: Any) -> Any:
+    """Where the gradient of a tensor goes that is about to be written.
+
+    What ``as_strided`` shows beyond the view it was called on takes part as well: its history is taken from the base.
+    """
+    if tensor._base is not None and not tensor._no_grad_view and has_strided(autograd_steps(tensor)):
+        refresh_view(tensor)
+    return edge_of(tensor)
+
+
 def refresh_view(view: Any) -> None:
     """Derive a view's history from its base again."""
     if not view._base._requires_grad:
@@ -140,7 +150,8 @@ def refresh_view(view: Any) -> None:
         return
     before = set_grad_enabled(True)
     try:
-        again = replay(view._base, autograd_steps(view))
+        base = view._base
+        again = replay(base, steps_from(base.spec, offset_of(base), view, autograd_steps(view)))
     finally:
         set_grad_enabled(before)
     view._grad_fn = again._grad_fn
