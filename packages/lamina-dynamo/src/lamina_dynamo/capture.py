@@ -19,7 +19,7 @@ from types import CellType, CodeType
 
 from . import _core
 from .config import Config
-from .errors import DynamoError, InternalError
+from .errors import BreakReason, DynamoError, InternalError, NotResumable
 from .events import CompileEvent, notify
 from .guard import GuardSet
 from .guard_program import compile_guards
@@ -104,6 +104,9 @@ class Capture:
             return
         try:
             self._compile(code, scope, reasons)
+        except NotResumable as error:
+            _core.skip(code, self.owner)
+            self._notify_skipped(code, error.reason, reasons)
         except DynamoError as error:
             if self.config.fullgraph and not isinstance(error, InternalError):
                 raise
@@ -170,6 +173,10 @@ class Capture:
             tuple(result.notes),
         )
         notify(event)
+
+    def _notify_skipped(self, code: CodeType, reason: BreakReason, reasons: tuple[str, ...]) -> None:
+        where = (code.co_qualname, code.co_filename, code.co_firstlineno, is_resume_code(code))
+        notify(CompileEvent(*where, None, (reason,), None, reasons, "it could not go on behind a break", 0.0))
 
     # ---- when it does not work out -----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ frame run in plain Python with one warning.
 
 from __future__ import annotations
 
-__all__ = ["BreakReason", "DynamoError", "InternalError", "StartAgain", "Unsupported"]
+__all__ = ["BreakReason", "DynamoError", "InternalError", "NotResumable", "StartAgain", "Unsupported"]
 
 from dataclasses import dataclass
 
@@ -33,6 +33,18 @@ class Unsupported(DynamoError):
 
 class StartAgain(DynamoError):
     """The translation must begin anew: what the caller's objects hold has changed meanwhile (a state was made)."""
+
+
+class NotResumable(DynamoError):
+    """The frame can go on behind none of its breaks: it runs in Python, and that is no fault.
+
+    Attributes:
+        reason: the break and what cannot be made again behind it.
+    """
+
+    def __init__(self, reason: BreakReason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class InternalError(DynamoError):

@@ -27,7 +27,7 @@ from lamina_tensor.optim import Optimizer
 from lamina_tensor.utils import checkpoint
 
 from .frontend_modes import FrontendModes
-from .frontend_tensors import FrontendTensors
+from .frontend_tensors import FrontendTensors, check_write
 
 __all__ = ["LaminaFrontend"]
 
@@ -183,17 +183,21 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
 
     def trace(self, function: Any, args: list[Any], kwargs: dict[str, Any], record: Callable[..., Any]) -> Any:
         """Call ``function`` on fakes; ``record(id, args, kwargs, run)`` is called for each operator."""
+        made = None
+        is_leaf = kwargs.get("requires_grad") is True
+        if is_leaf:
+            kwargs = {k: v for k, v in kwargs.items() if k != "requires_grad"}
         if getattr(function, "__module__", "") == "lamina_tensor.creation" and isinstance(function, FunctionType):
             made = self._constant_tensor(function, args, kwargs, record)
-            if made is not None:
-                return made
-        with fake_creation(), _Recording(record):
-            try:
-                return function(*args, **kwargs)
-            except RuntimeError as error:
-                if "known only when the program runs" in str(error):
-                    raise DataDependent(str(error)) from None
-                raise
+        if made is None:
+            with fake_creation(), _Recording(record):
+                try:
+                    made = function(*args, **kwargs)
+                except RuntimeError as error:
+                    if "known only when the program runs" in str(error):
+                        raise DataDependent(str(error)) from None
+                    raise
+        return record("requires_grad_", (made, True), {}, made.requires_grad_) if is_leaf else made
 
     def _constant_tensor(
         self, function: Any, args: list[Any], kwargs: dict[str, Any], record: Callable[..., Any]
@@ -203,7 +207,6 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
             isinstance(a, Tensor) for a in args
         ):
             return None
-        wants = kwargs.pop("requires_grad", False)
         value = function(*args, **kwargs)
         clone = lamina_prims.operator("clone")
         if value.numel() == 1:
@@ -215,12 +218,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
                 with fake_creation():
                     return full(*arguments, **options)
 
-            made = record("full", arguments, options, run)
-        else:
-            made = record("clone", (value,), {}, lambda: clone(fake_tensor(value.spec)))
-        if wants:
-            raise DataDependent("making a tensor with requires_grad=True")
-        return made
+            return record("full", arguments, options, run)
+        return record("clone", (value,), {}, lambda: clone(fake_tensor(value.spec)))
 
     def call(self, id: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an action or in-place method on fakes."""
@@ -228,6 +227,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
         if function is None:
             function = self._resolved[id] = resolve(id)
         with fake_creation():
+            if args and getattr(args[0], "_chain", None) and self.effect(id) == "write":
+                check_write(args[0])
             return function(*args, **kwargs)
 
     def effect(self, id: str) -> str | None:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from lamina_aot import compile_captured
-from lamina_fx import Graph
-from lamina_tensor import is_grad_enabled, set_grad_enabled
+from lamina_fx import Graph, TensorSpec
+from lamina_tensor import from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
 from .backends import Backend
@@ -70,7 +72,18 @@ class GraphCompiler:
         with record.timed("backend"):
             artifact = self.backend.compile(lowered, name=part, options=self.options)
         record.artifacts[part] = artifact
-        return artifact
+        if any(isinstance(node.spec, TensorSpec) for node in lowered.placeholders):
+            return artifact
+        return _giving_tensors(artifact)  # no input says which library's results are wanted
+
+
+def _giving_tensors(artifact: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+    """Like the artifact; results that are NumPy arrays become tensors over their memory."""
+
+    def run(*inputs: Any) -> Sequence[Any]:
+        return tuple([from_numpy(r) if isinstance(r, np.ndarray) else r for r in artifact(*inputs)])
+
+    return run
 
 
 def _identifier(name: str) -> str:

@@ -7,6 +7,7 @@ functions are. What differs between CPython versions is in one module each: `py3
 
 from __future__ import annotations
 
+from .assemble import Constant
 from .emitter import Emitter
 
-__all__ = ["Emitter"]
+__all__ = ["Constant", "Emitter"]

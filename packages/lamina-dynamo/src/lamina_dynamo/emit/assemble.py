@@ -31,7 +31,12 @@ class Constant:
 
     @staticmethod
     def wrap(value: object) -> object:
-        """Plain values as they are, others wrapped until the code object is made."""
+        """Plain values as they are, others wrapped until the code object is made.
+
+        A `Constant` itself may get its value any time before.
+        """
+        if type(value) is Constant:
+            return value
         return value if is_plain(value) and type(value) not in (range, slice) else Constant(value)
 
 

@@ -343,9 +343,9 @@ class Emitter:
         """
         self.call_function(getattr(_core, name), load_arguments, arguments)
 
-    def call_graph(self, graph: object, load_inputs: Callable[[], object], inputs: int) -> None:
-        """( -- outputs) of the compiled graph; no frame below it is captured."""
-        self.call_function(_core.uncaptured(graph), load_inputs, inputs)
+    def call_graph(self, graph: Constant, load_inputs: Callable[[], object], inputs: int) -> None:
+        """( -- outputs) of the compiled graph, which may become known later; no frame below it is captured."""
+        self.call_function(graph, load_inputs, inputs)
 
     # ---- ends --------------------------------------------------------------------------------------------------
 

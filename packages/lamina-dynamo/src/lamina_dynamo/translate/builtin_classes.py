@@ -24,6 +24,7 @@ from ..variables import (
     ListVariable,
     MapIterator,
     PartialVariable,
+    ReversedIterator,
     ScalarVariable,
     SequenceVariable,
     SliceVariable,
@@ -138,6 +139,8 @@ def _reversed(tx: Any, values: Any) -> VariableTracker:
                 [tx.iterator_over([ConstantVariable(i) for i in reversed(range(length))])],
             )
         values = values.native
+    if isinstance(values, (ListVariable, TupleVariable)) and not isinstance(values, DequeVariable):
+        return ReversedIterator(values)
     return tx.iterator_over(list(reversed(tx.unpack(values))))
 
 
@@ -174,7 +177,7 @@ def _super(tx: Any, *args: Any) -> VariableTracker:
         cell = frame.cells["__class__"]
         args = (cell.load(tx, "__class__"), frame.first_argument())
     start, instance = args
-    return SuperVariable(start.as_constant(), instance)
+    return SuperVariable(start, instance)
 
 
 @rule_for(functools.partial)

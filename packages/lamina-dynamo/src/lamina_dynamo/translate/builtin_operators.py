@@ -14,7 +14,7 @@ from ..variables import (
     BoundMethodVariable,
     ConstantVariable,
     FunctionVariable,
-    PartialVariable,
+    GetterVariable,
     SymIntVariable,
     TupleVariable,
     VariableTracker,
@@ -98,18 +98,21 @@ def _index(tx: Any, value: Any) -> VariableTracker:
 
 @rule_for(operator.itemgetter)
 def _itemgetter(tx: Any, *keys: Any) -> VariableTracker:
-    return PartialVariable(tx.polyfill_function("itemgetter_call"), [TupleVariable(list(keys))], {})
+    function = tx.polyfill_function("itemgetter_call")
+    return GetterVariable(function, [TupleVariable(list(keys))], operator.itemgetter, list(keys), {})
 
 
 @rule_for(operator.attrgetter)
 def _attrgetter(tx: Any, *names: Any) -> VariableTracker:
-    return PartialVariable(tx.polyfill_function("attrgetter_call"), [TupleVariable(list(names))], {})
+    function = tx.polyfill_function("attrgetter_call")
+    return GetterVariable(function, [TupleVariable(list(names))], operator.attrgetter, list(names), {})
 
 
 @rule_for(operator.methodcaller)
 def _methodcaller(tx: Any, name: Any, *args: Any, **kwargs: Any) -> VariableTracker:
     bound = [name, TupleVariable(list(args)), tx.dict_of(kwargs)]
-    return PartialVariable(tx.polyfill_function("methodcaller_call"), bound, {})
+    function = tx.polyfill_function("methodcaller_call")
+    return GetterVariable(function, bound, operator.methodcaller, [name, *args], kwargs)
 
 
 @rule_for(inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isfunction)

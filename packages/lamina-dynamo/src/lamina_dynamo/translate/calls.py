@@ -25,7 +25,7 @@ from .builtin_rules import CLASS_RULES, FUNCTION_RULES
 from .custom_functions import CustomFunctions
 from .frame import YIELDED, Frame
 from .operator_calls import OperatorCalls
-from .polyfills import BY_FUNCTION, BY_NAME
+from .polyfills import BY_FUNCTION, BY_NAME, ORIGINALS
 
 __all__ = ["Calls"]
 
@@ -188,6 +188,10 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
         return self.inline(self.polyfill_function(name), args, kwargs)
 
     inline_polyfill = polyfill
+
+    def original_of(self, function: Any) -> Any:
+        """The C function or class that one of our own functions stands for; None for other functions."""
+        return ORIGINALS.get(function.fn) if isinstance(function, UserFunctionVariable) else None
 
     # -- C functions -------------------------------------------------------------------------------------
 

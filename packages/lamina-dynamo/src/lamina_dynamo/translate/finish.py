@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..emit import Emitter
+from .._core import uncaptured
+from ..emit import Constant, Emitter
 from ..errors import BreakReason
 from ..output import CaptureContext, CapturedGraph
 from ..resume import continue_with_call, push_resume_call, run_natively
@@ -18,6 +19,7 @@ from .effects import EffectWriter
 from .frame_parts import NULL
 from .graph_inputs import fetched_inputs
 from .input_guards import add_alias_guards, add_shape_guards, add_symbol_inputs
+from .leaves import check_leaves
 from .levels import InnerFrames, Level
 from .reachable import reachable
 from .rebuild import Rebuilder
@@ -41,6 +43,7 @@ class _Finish(InnerFrames):
         self.reason = reason
         self.returns = stopped is None
         self.emitter = Emitter(tx.code)
+        self.compiled = Constant(None)
         self.levels: list[Level] = []
         self.inputs: tuple[Source, ...] = ()
         while stopped is not None:
@@ -58,6 +61,7 @@ class _Finish(InnerFrames):
         deferred = [v for call in tx.deferred for v in call.args]
         roots = [*deferred, *self.stack, *self.live.values(), *inner, *effects.values(), *self._cell_contents()]
         outputs, cyclic, early = reachable(roots)
+        check_leaves(tx, outputs)
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
         rebuilder.cyclic = cyclic
@@ -69,6 +73,8 @@ class _Finish(InnerFrames):
             self._call_graph(rebuilder, captured, outputs_name)
         self._values_and_effects(rebuilder, effects)
         self._end(rebuilder)
+        if captured is not None:
+            self.compiled.value = uncaptured(self._compile(captured))
         return TranslationResult(emitter.finish(), tx.guards, captured, self.reason, inputs=self.inputs)
 
     # -- the graph ---------------------------------------------------------------------------------------
@@ -91,17 +97,19 @@ class _Finish(InnerFrames):
         return captured, self.emitter.new_temp(), mapping
 
     def _call_graph(self, rebuilder: Rebuilder, captured: CapturedGraph, outputs_name: str | None) -> None:
-        tx = self.tx
-        context = CaptureContext(captured, tx.shape_env, tx.frontend, tx.modes, tx.code.co_qualname)
-        tx.shape_env.where = None  # a backend may keep the environment; it must not keep the translator with it
-        compiled = self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
-
         self.inputs = fetched_inputs(captured.inputs)
-        rebuilder.call_graph(compiled, captured.inputs, len(self.inputs))
+        rebuilder.call_graph(self.compiled, captured.inputs, len(self.inputs))
         if captured.outputs:
             self.emitter.store_temp(outputs_name)  # type: ignore[arg-type]
         else:
             self.emitter.pop()
+
+    def _compile(self, captured: CapturedGraph) -> Any:
+        """Compile the graph: last, because what must be made again behind it may force an earlier end."""
+        tx = self.tx
+        context = CaptureContext(captured, tx.shape_env, tx.frontend, tx.modes, tx.code.co_qualname)
+        tx.shape_env.where = None  # a backend may keep the environment; it must not keep the translator with it
+        return self.backend(captured.graph, [i.example for i in tx.output.inputs], context)
 
     # -- values ------------------------------------------------------------------------------------------
 

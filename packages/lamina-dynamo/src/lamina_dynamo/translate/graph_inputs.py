@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from .. import _core
+from ..emit import Constant
 from ..guard_program import can_fetch
 from ..source import Source, Temp, base_of, chain
 from ..variables import HostInput
@@ -37,7 +37,7 @@ class GraphCalls:
     emitter: Any
     prefixes: dict[Source, Source]
 
-    def call_graph(self, graph: Any, origins: Sequence[Source | HostInput], fetched: int) -> None:
+    def call_graph(self, graph: Constant, origins: Sequence[Source | HostInput], fetched: int) -> None:
         """Push the graph's outputs; the first ``fetched`` of the inputs are those of `fetched_inputs`."""
         emitter = self.emitter
         if not fetched:
@@ -45,7 +45,7 @@ class GraphCalls:
             emitter.call_graph(graph, lambda: [self.load_input(origin) for origin in origins], len(origins))
             return
         inputs = emitter.inputs_variable()
-        emitter.prepare_call(lambda: emitter.load_const(_core.uncaptured(graph)))
+        emitter.prepare_call(lambda: emitter.load_const(graph))
         emitter.load_temp(inputs)
         computed = origins[fetched:]
         if computed:

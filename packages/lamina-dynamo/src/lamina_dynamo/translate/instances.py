@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import OrderedDict, defaultdict, deque
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 from ..errors import Unsupported
@@ -114,7 +114,7 @@ class Instances:
     def is_pure_type(self, cls: type) -> bool:
         """A built-in type whose instances are immutable values."""
         return (
-            cls not in (bytearray, memoryview)
+            cls not in (bytearray, memoryview, MappingProxyType)
             and cls.__module__
             in (
                 "builtins",

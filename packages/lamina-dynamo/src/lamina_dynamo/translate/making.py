@@ -21,9 +21,9 @@ def expression_function(text: str, names: tuple[str, ...]) -> Any:
 
 
 def can_make(cls: type) -> bool:
-    """Whether `new_instance` works: not for iterators and other objects that only C code makes."""
+    """Whether `new_instance` works without more than `cls`: not for objects that only C code makes."""
     native = next((base for base in cls.__mro__ if not base.__flags__ & (1 << 9)), object)
-    return native is object or native.__new__ is not object.__new__
+    return native is object or issubclass(native, BaseException)
 
 
 def is_value(cls: type) -> bool:

@@ -74,13 +74,15 @@ class OperatorCalls:
             result = frontend.call(id, fakes, named)
             self.guard_memory(id, fakes, named)
         except (DataDependent, UnbackedSizeError) as error:
-            raise Unsupported(f"{id}: {error}, which only running the graph tells") from None
+            raise Unsupported(f"{id}: {error}") from None
         except Unsupported:
             raise
         except Exception as error:  # noqa: BLE001  (the error that the call has in eager belongs to the traced program)
             raise self.observed(error) from None
         if effect == "write":
             self.note_write(fakes[0])
+        elif id == "requires_grad_":
+            self.leaves.append((fakes[0], self.frame.steps_to_break()))
         spec = self.spec_of(result)
         node = self.output.call(id, nodes, named_nodes, spec, effect, self.regions(), self.user_line())
         return self.from_result(result, node)
@@ -105,10 +107,12 @@ class OperatorCalls:
         nodes = self.nodes_of(args)
         named = self.nodes_of(kwargs)
         result = run()
+        self.guard_memory(id, args, kwargs)
         effect = self.frontend.effect(id)
         if effect == "write":
-        self.guard_memory(id, args, kwargs)
             self.note_write(args[0])
+        elif id == "requires_grad_":
+            self.leaves.append((args[0], self.frame.steps_to_break()))
         node = self.output.call(id, nodes, named, self.spec_of(result), effect, self.regions(), self.user_line())
         self.from_result(result, node)
         return result

@@ -35,7 +35,7 @@ from .polyfills_itertools import (
     zip_longest,
 )
 
-__all__ = ["BY_FUNCTION", "BY_NAME"]
+__all__ = ["BY_FUNCTION", "BY_NAME", "ORIGINALS"]
 
 
 def sequence_iterator(values):
@@ -294,3 +294,6 @@ BY_FUNCTION: dict[Any, Any] = {
     all: all_of,
 }
 """C function or class -> what is traced instead."""
+
+ORIGINALS: dict[Any, Any] = {traced: original for original, traced in BY_FUNCTION.items()}
+"""The other way round: what makes the real object, where one must be made behind a break."""

@@ -9,6 +9,7 @@ from ..variables import (
     NONE,
     ClassVariable,
     ConstantVariable,
+    DictIterator,
     DictVariable,
     DictViewVariable,
     ExceptionVariable,
@@ -108,6 +109,13 @@ class Raising:
     def iterator_over(self, values: list[VariableTracker]) -> FixedIterator:
         """An iterator over fixed values."""
         return FixedIterator(values)
+
+    def dict_iterator(self, owner: DictVariable, view: str) -> IteratorVariable:
+        """An iterator over a dict that may still change."""
+        if owner.owner is not None and owner.source is None:  # the attributes of an object of the region: no dict yet
+            return FixedIterator(DictViewVariable(owner, view).list(self))
+        owner.guard_order(self)
+        return DictIterator(owner, view)
 
     def sequence_iterator(self, owner: SequenceVariable) -> SequenceIterator:
         """An iterator over a list that may still change."""

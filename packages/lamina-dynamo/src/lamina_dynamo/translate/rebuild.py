@@ -14,6 +14,7 @@ from ..variables import (
     ConstantVariable,
     DictVariable,
     HostInput,
+    IteratorVariable,
     Lazy,
     ListVariable,
     SetVariable,
@@ -70,7 +71,7 @@ class Rebuilder(GraphCalls, ObjectRebuilder):
             self.load_source(value.source, None)
             return
         if id(value) in self.building:
-            raise InternalError(f"{value!r} contains itself in a way that is not handled")
+            raise Unsupported(f"{value!r} contains itself")
         self.building.add(id(value))
         value.reconstruct(self)
         self.building.discard(id(value))
@@ -194,5 +195,6 @@ class Rebuilder(GraphCalls, ObjectRebuilder):
 
 def _has_identity(value: Any) -> bool:
     return isinstance(
-        value, (ListVariable, DictVariable, SetVariable, UserObjectVariable, CellVariable, TupleVariable)
+        value,
+        (ListVariable, DictVariable, SetVariable, UserObjectVariable, CellVariable, TupleVariable, IteratorVariable),
     ) or (not (isinstance(value, (ConstantVariable, TensorVariable))) and hasattr(value, "elements"))

@@ -131,8 +131,12 @@ class ObjectRebuilder:
             self.emitter.load_const(value.real)
             self.keep(value)
             return
-        if not making.can_make(value.cls):
-            raise InternalError(f"an object of type {value.cls.__qualname__} that C code made can not be made again")
+        if value.native is None and not making.can_make(value.cls):
+            reason = f"an object of type {value.cls.__qualname__} that C code made can not be made again"
+            steps = self.tx.births.get(id(value))
+            if steps is None:
+                raise Unsupported(reason)
+            self.tx.break_at(steps, reason)
         native = value.native
         if isinstance(value, ExceptionVariable):
             args: Any = value.args

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import CellType, CodeType
 from typing import Any
 
 from ..config import Config
-from ..errors import BreakReason, DynamoError, InternalError, StartAgain, Unsupported
+from ..errors import BreakReason, DynamoError, InternalError, NotResumable, StartAgain, Unsupported
 from ..output import Backend
 from .finish import finish
 from .frame import Frame, StopTranslation
@@ -40,7 +41,8 @@ def translate_frame(
 
     Raises:
         Unsupported: the graph would break, and ``config.fullgraph`` forbids it.
-        InternalError: the compiler failed; the frame should run in plain Python.
+        NotResumable: the frame can go on behind none of its breaks; it should run in plain Python.
+        InternalError: the compiler failed; so should it then.
     """
     config = config or Config()
     if isinstance(closure, Mapping):
@@ -105,4 +107,5 @@ def _record(
         if step not in breaks:
             breaks[step] = reason
             return
-    raise InternalError(f"the frame cannot be rebuilt at the break ({breaks[steps[-1]]}): {reason}")
+    first = breaks[steps[-1]]
+    raise NotResumable(replace(first, reason=f"{first.reason}, and the frame cannot go on behind it: {reason.reason}"))

@@ -90,6 +90,8 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.class_guards: set[tuple[type, str]] = set()
         self.arrays: list[tuple[Any, TensorVariable]] = []
         self.writes: list[tuple[Any, list[int]]] = []
+        self.births: dict[int, list[int]] = {}
+        self.leaves: list[tuple[Any, list[int]]] = []
         self.with_gradient: set[TensorVariable] = set()
         self.host_inputs: dict[int, Any] = {}
         self.global_cache: dict[tuple[int, str], VariableTracker] = {}
@@ -215,6 +217,10 @@ class Translator(Wrapping, Operations, Natives, Calls):
     def break_before(self, step: int, reason: str) -> None:
         """End the graph before an earlier step, in another attempt."""
         raise BreakBefore([step], reason)
+
+    def break_at(self, steps: Sequence[int], reason: str) -> None:
+        """The same, with a choice of steps, best first."""
+        raise BreakBefore(steps, reason)
 
     def annotations_dict(self, value: VariableTracker) -> VariableTracker:
         """The annotations of a function made in the region."""

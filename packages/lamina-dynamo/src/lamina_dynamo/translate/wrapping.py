@@ -11,6 +11,7 @@ from types import (
     CellType,
     ClassMethodDescriptorType,
     FunctionType,
+    GenericAlias,
     MappingProxyType,
     MethodDescriptorType,
     MethodType,
@@ -48,6 +49,7 @@ from ..variables import (
     ScalarVariable,
     SetVariable,
     SliceVariable,
+    SuperVariable,
     SymIntVariable,
     TailVariable,
     TensorVariable,
@@ -113,7 +115,7 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
         if isinstance(value, (type, UnionType)):
             self.guard_id(value, source)
             return ClassVariable(value, source)
-        if isinstance(value, enum.Enum) or frontend.is_constant(value):
+        if isinstance(value, (enum.Enum, GenericAlias)) or frontend.is_constant(value):
             self.guard_id(value, source)
             return ConstantVariable(value, source) if isinstance(value, enum.Enum) else OpaqueVariable(value, source)
         if isinstance(value, ModuleType):
@@ -258,6 +260,13 @@ class Wrapping(Guarding, WrappingArrays, WrappingObjects):
         parts = [self.wrap(getattr(value, n), source and Attr(source, n)) for n in ("start", "stop", "step")]
         return SliceVariable(*parts, source)
 
+    def _wrap_super(self, value: Any, source: Any) -> VariableTracker:
+        if source is None:
+            raise Unsupported("a super object that no source leads to")
+        self.guard(g.type_is(source, super))
+        start = self.wrap(value.__thisclass__, Attr(source, "__thisclass__"))
+        return SuperVariable(start, self.wrap(value.__self__, Attr(source, "__self__")), source)
+
     # -- our own values --------------------------------------------------------------------------------
 
     def wrap_constant(self, value: Any) -> VariableTracker:
@@ -312,6 +321,7 @@ _OBJECT_RULES: dict[type, _Rule] = {
     frozenset: Wrapping._wrap_set,
     range: Wrapping._wrap_range,
     slice: Wrapping._wrap_slice,
+    super: Wrapping._wrap_super,
     MethodType: Wrapping._wrap_method,
     functools.partial: Wrapping._wrap_partial,
     CellType: Wrapping.wrap_cell,

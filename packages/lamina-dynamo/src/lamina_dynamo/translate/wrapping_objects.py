@@ -146,6 +146,8 @@ class WrappingObjects:
         if source is not None:
             self.guard(g.type_is(source, cls))
         made = UserObjectVariable(cls, real=value, source=source)
+        if source is None:
+            self.births[id(made)] = self.frame.steps_to_break()
         self.seen[id(value)] = (value, made)
         self._fill_instance(made, value, source)
         return made

@@ -20,6 +20,7 @@ from .functions import (
     BoundMethodVariable,
     CellVariable,
     FunctionVariable,
+    GetterVariable,
     NestedFunctionVariable,
     PartialVariable,
     UserFunctionVariable,
@@ -28,10 +29,12 @@ from .functions import (
 from .generators import GeneratorVariable
 from .iterators import (
     CountIterator,
+    DictIterator,
     EnumerateIterator,
     FixedIterator,
     IteratorVariable,
     MapIterator,
+    ReversedIterator,
     SequenceIterator,
     ZipIterator,
 )  # fmt: skip
@@ -51,12 +54,13 @@ from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
 __all__ = [
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "ArrayMethodVariable", "BoundConstantMethod",
     "BoundMethodVariable", "BuiltinVariable",
-    "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictVariable",
-    "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator",
+    "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictIterator",
+    "DictVariable", "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator",
     "FunctionVariable",
-    "GeneratorVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
+    "GeneratorVariable", "GetterVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
+    "ReversedIterator",
     "ScalarVariable", "SequenceIterator", "SequenceVariable", "SetVariable", "SliceVariable", "SuperVariable",
     "SymIntVariable", "TailVariable", "TensorVariable", "TracedFunctionVariable", "TupleVariable",
     "UserFunctionVariable", "UserObjectVariable",

@@ -103,7 +103,7 @@ class DictVariable(VariableTracker):
         return [self.get(tx, k) for k in self.entries]  # type: ignore[misc]
 
     def iterator(self, tx: Any) -> VariableTracker:
-        return tx.iterator_over(self.key_list(tx))
+        return tx.dict_iterator(self, "keys")
 
     def getitem(self, tx: Any, index: VariableTracker) -> VariableTracker:
         key = tx.key_of(index)
@@ -252,7 +252,7 @@ class DictViewVariable(VariableTracker):
         return self.owner.length(tx)
 
     def iterator(self, tx: Any) -> VariableTracker:
-        return tx.iterator_over(self.list(tx))
+        return tx.dict_iterator(self.owner, self.view)
 
     def contains(self, tx: Any, item: VariableTracker) -> VariableTracker:
         if self.view == "keys":

@@ -12,7 +12,8 @@ from .base import Args, Kwargs, Lazy, VariableTracker, realize
 from .constant import ConstantVariable, is_none
 
 __all__ = [
-    "BoundMethodVariable", "CellVariable", "FunctionVariable", "NestedFunctionVariable", "PartialVariable",
+    "BoundMethodVariable", "CellVariable", "FunctionVariable", "GetterVariable", "NestedFunctionVariable",
+    "PartialVariable",
     "UserFunctionVariable",
 ]  # fmt: skip
 
@@ -253,7 +254,6 @@ class BoundMethodVariable(VariableTracker):
         cg.call_constant(MethodType, [self.function, self.owner])
 
 
-class PartialVariable(VariableTracker):
 class ArrayMethodVariable(BoundMethodVariable):
     """A method of an array that was looked up before the region began: a call asks the front end what it is."""
 
@@ -267,6 +267,7 @@ class ArrayMethodVariable(BoundMethodVariable):
         return self.owner.getattr(tx, self.name).call(tx, args, kwargs)
 
 
+class PartialVariable(VariableTracker):
     """A ``functools.partial``."""
 
     __slots__ = ("args", "function", "kwargs")
@@ -307,6 +308,32 @@ class ArrayMethodVariable(BoundMethodVariable):
 
     def reconstruct(self, cg: Any) -> None:
         cg.call_constant(partial, [self.function, *self.args], self.kwargs)
+
+
+class GetterVariable(PartialVariable):
+    """What ``operator.itemgetter``, ``attrgetter`` or ``methodcaller`` gives: ``maker(*given, **named)``."""
+
+    __slots__ = ("given", "maker", "named")
+
+    def __init__(
+        self, function: VariableTracker, bound: list[Any], maker: Any, given: list[Any], named: dict[str, Any]
+    ) -> None:
+        super().__init__(function, bound, {})
+        self.maker = maker
+        self.given = given
+        self.named = named
+
+    def python_type(self) -> type:
+        return self.maker
+
+    def getattr(self, tx: Any, name: str) -> VariableTracker:
+        raise Unsupported(f"attribute {name!r} of operator.{self.maker.__name__}")
+
+    def children(self) -> list[Any]:
+        return [*self.given, *self.named.values()]
+
+    def reconstruct(self, cg: Any) -> None:
+        cg.call_constant(self.maker, self.given, self.named)
 
 
 def cell_of(cell: Any, source: Any) -> CellVariable:

@@ -93,7 +93,11 @@ class GeneratorVariable(IteratorVariable):
         if self.started:
             cg.tx.break_before(self.birth, "a generator that was started in the region lives on after it")
         function, args, kwargs = self.remake
-        cg.call_variable(function, args, kwargs)
+        original = cg.tx.original_of(function)
+        if original is None:
+            cg.call_variable(function, args, kwargs)
+        else:
+            cg.call_constant(original, args, kwargs)
 
 
 def _empty_generator() -> Any:

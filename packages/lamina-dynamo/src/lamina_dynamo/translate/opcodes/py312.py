@@ -24,7 +24,7 @@ def _load_attr(frame: Any, ins: Any) -> None:
 def _load_super_attr(frame: Any, ins: Any) -> None:
     instance, start = frame.stack.pop(), frame.stack.pop()
     frame.stack.pop()
-    value = SuperVariable(start.as_constant(), instance).getattr(frame.tx, ins.value)
+    value = SuperVariable(start, instance).getattr(frame.tx, ins.value)
     if ins.arg & 1:
         frame.stack.append(NULL)
     frame.stack.append(value)

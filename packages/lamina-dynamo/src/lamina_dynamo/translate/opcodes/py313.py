@@ -66,7 +66,7 @@ def _load_super_attr(frame: Any, ins: Any) -> None:
 
     instance, start = frame.stack.pop(), frame.stack.pop()
     frame.stack.pop()
-    frame.stack.append(SuperVariable(start.as_constant(), instance).getattr(frame.tx, ins.value))
+    frame.stack.append(SuperVariable(start, instance).getattr(frame.tx, ins.value))
     if ins.arg & 1:
         frame.stack.append(NULL)
 
