@@ -164,30 +164,37 @@ class Elementwise:
     # -- the strict form -------------------------------------------------------------------------------
 
     def is_strict(self, args: tuple[Any, ...]) -> bool:
-        """Are all operands (specs) of one shape and of the dtype in which to compute, or scalars of its kind."""
+        """Are all operands (specs) of one shape, device and the dtype in which to compute, or scalars of its kind."""
         compute, _ = self.dtypes(*args)
-        shape = None
+        shape: Any = None
+        device: Any = None
         for position, value in enumerate(args):
             if type(value) is TensorSpec:
                 if value.dtype is not compute and position >= self.conditions:
                     return False
                 if shape is None:
-                    shape = value.shape
-                elif value.shape is not shape and not surely_same(value.shape, shape):
+                    shape, device = value.shape, value.device
+                elif (value.device is not device and value.device != device) or (
+                    value.shape is not shape and not surely_same(value.shape, shape)
+                ):
                     return False
             elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
                 return False
         return True
 
     def strict_operands(self, *args: Any) -> tuple[Any, ...]:
-        """The operands in strict form: converted and broadcast by operators."""
+        """The operands in strict form: converted, moved (0-d tensors on the CPU) and broadcast by operators."""
         compute, _ = self.dtypes(*args)
-        shape = broadcast_shapes(self.name, [a.shape for a in args if hasattr(a, "shape")])
+        tensors = [a for a in args if hasattr(a, "shape")]
+        shape = broadcast_shapes(self.name, [a.shape for a in tensors])
+        device = common_device(self.name, tensors)
         operands = []
         for position, value in enumerate(args):
             if hasattr(value, "shape"):
                 if position >= self.conditions and element_type(value) is not compute:
                     value = ops.convert_element_type(value, compute)
+                if value.device != device:
+                    value = ops.device_put(value, device)
                 if value.shape is not shape and not surely_same(value.shape, shape):
                     lead = len(shape) - len(value.shape)
                     value = ops.broadcast_in_dim(value, shape, tuple(range(lead, len(shape))))

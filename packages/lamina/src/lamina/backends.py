@@ -14,13 +14,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lamina_fx import Graph, Interpreter
+from lamina_fx import Graph, Interpreter, TensorSpec
 from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
 from lamina_tensor._C import bump
 from lamina_tensor.backends import cuda, cudnn, mkldnn, mps
 
-__all__ = ["Backend", "ReferenceBackend", "backend_of", "cuda", "cudnn", "list_backends", "mkldnn", "mps"]
+from .gpu import join_gpu
+
+__all__ = [
+    "Backend",
+    "DeviceBackend",
+    "ReferenceBackend",
+    "backend_of",
+    "cuda",
+    "cudnn",
+    "list_backends",
+    "mkldnn",
+    "mps",
+]
 
 __path__: list[str] = []  # PyTorch's paths below this one (``lamina.backends.cudnn``) can be imported
 
@@ -86,18 +98,51 @@ def _offered() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group="lamina.backends")}
 
 
+class DeviceBackend:
+    """What ``compile`` uses when no backend is named: ``cpp`` for graphs of CPU tensors, ``triton`` for graphs of CUDA
+    tensors. Each is loaded when a graph for it comes."""
+
+    name = "default"
+    keep: frozenset[str] = frozenset()
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Those of ``triton``; the other backend has none."""
+        from lamina_inductor.backends.triton import TritonBackend  # only where options are given
+
+        return TritonBackend.options
+
+    def for_graph(self, graph: Graph) -> Backend:
+        """The backend for the devices of a graph's tensors."""
+        return backend_of("triton" if _on_gpu(graph) else "cpp")
+
+    def compile(self, graph: Graph, *, name: str, options: dict[str, Any]) -> Any:
+        """Compile with the backend for the graph."""
+        return self.for_graph(graph).compile(graph, name=name, options=options)
+
+
+def _on_gpu(graph: Graph) -> bool:
+    for node in graph.nodes:
+        specs = node.spec if isinstance(node.spec, tuple) else (node.spec,)
+        if any(isinstance(s, TensorSpec) and s.device.type == "cuda" for s in specs):
+            return True
+    return False
+
+
 def list_backends() -> list[str]:
     """Names that ``compile(backend=...)`` takes."""
     return sorted({"cpp", "reference", "triton", *_offered()})
 
 
-def backend_of(name: str | Backend) -> Backend:
-    """The backend of this name; a backend object is returned as it is.
+def backend_of(name: str | Backend | None) -> Backend:
+    """The backend of this name; a backend object is returned as it is; None: by the tensors' device.
 
     Raises:
         ValueError: there is no such backend; the message lists those there are.
-        NotImplementedError: the backend cannot run anything here yet.
+        RuntimeError, ImportError: the backend cannot run anything here; the message says what to install.
     """
+    if name is None:
+        return DeviceBackend()
     if not isinstance(name, str):
         if not hasattr(name, "compile"):
             raise TypeError(f"backend must be a name or an object with compile(graph, name=, options=); got {name!r}")
@@ -111,6 +156,7 @@ def backend_of(name: str | Backend) -> Backend:
     if name == "triton":
         from lamina_inductor.backends.triton import TritonBackend  # as above
 
+        join_gpu()
         backend = TritonBackend()
         backend.require_device()
         return backend

@@ -16,6 +16,8 @@ __all__ = ["compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _checked: list[bool] = []
+_MODES: dict[str, dict[str, Any]] = {"default": {}, "reduce-overhead": {"cuda_graphs": True}}
+"""Mode -> options, of which a backend takes those that it has."""
 
 
 @overload
@@ -27,7 +29,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Backend = "cpp",
+    backend: str | Backend | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     memory_budget: float = 1.0,
@@ -42,8 +44,10 @@ def compile(
         model: the function, method or ``nn.Module``. A module stays the object it is (its ``forward`` is compiled).
         fullgraph: raise at anything that would break the graph.
         dynamic: True: sizes are symbolic from the first call; False: never; None: a size that changes becomes symbolic.
-        backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol.
-        mode: ``None`` or ``"default"``; other modes are refused, not ignored.
+        backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol; None:
+            ``cpp`` for graphs of CPU tensors, ``triton`` for graphs of CUDA tensors.
+        mode: ``None`` or ``"default"``; ``"reduce-overhead"``: graphs of CUDA tensors run as CUDA graphs (on the CPU
+            nothing changes). Other modes are refused, not ignored.
         options: passed to the backend.
         memory_budget: share in [0, 1] of the values for the backward that may be kept; the rest is computed again.
         disable: return ``model`` unchanged.
@@ -66,7 +70,8 @@ def compile(
         )
     if not callable(model) or isinstance(model, type):
         raise TypeError(f"compile() takes a function or a module, got {type(model).__name__}: {model!r}")
-    compiler = GraphCompiler(made, memory_budget=memory_budget, options=options)
+    preferred = _MODES[mode or "default"]
+    compiler = GraphCompiler(made, memory_budget=memory_budget, options=options, preferred=preferred)
     if disable or os.environ.get("LAMINA_DISABLE") == "1":
         return model
     if not _checked:
@@ -76,8 +81,8 @@ def compile(
 
 
 def _check_arguments(fullgraph: Any, dynamic: Any, mode: Any, options: Any, memory_budget: Any) -> None:
-    if mode not in (None, "default"):
-        raise ValueError(f"unknown mode {mode!r}; there is: 'default'")
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"unknown mode {mode!r}; there are: {', '.join(map(repr, _MODES))}")
     if dynamic is not None and type(dynamic) is not bool:
         raise TypeError(f"dynamic must be True, False or None, got {dynamic!r}")
     if type(fullgraph) is not bool:

@@ -34,7 +34,7 @@ def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:
     """Strict primitives and the ids in ``keep``, cleaned up; constants are arrays."""
     lowered = decompose(graph, level="prims", keep=keep)
     lowered.attributes = {
-        name: value.detach().numpy() if isinstance(value, Tensor) else value
+        name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
         for name, value in lowered.attributes.items()
     }
     examples = _examples(lowered) if os.environ.get("LAMINA_CHECK") == "1" else None
@@ -48,6 +48,8 @@ def _examples(graph: Graph) -> list[np.ndarray[Any, Any]] | None:
     Integers are left out: they may be indices, for which random values are out of range.
     """
     inputs = [node.spec for node in graph.placeholders]
+    if any(isinstance(s, TensorSpec) and s.device.type != "cpu" for s in inputs):
+        return None
     sizes = [s.shape for s in inputs if isinstance(s, TensorSpec)]
     known = all(type(n) is int for shape in sizes for n in shape)
     if not known or len(graph.nodes) > _CHECKED_NODES or sum(map(math.prod, sizes)) > _CHECKED_ELEMENTS:

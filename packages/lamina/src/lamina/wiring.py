@@ -18,7 +18,7 @@ from lamina_fx import Graph, TensorSpec
 from lamina_tensor import from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
-from .backends import Backend
+from .backends import Backend, cuda
 from .lowering import lower_graph
 from .records import GraphRecord, new_record
 
@@ -31,11 +31,19 @@ _LAYERS = ("lamina_fx", "lamina_prims", "lamina_tensor", "lamina_dynamo", "lamin
 class GraphCompiler:
     """Compiles captured graphs with one backend. Called by the capture layer with a graph and example inputs."""
 
-    def __init__(self, backend: Backend, *, memory_budget: float = 1.0, options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        memory_budget: float = 1.0,
+        options: dict[str, Any] | None = None,
+        preferred: dict[str, Any] | None = None,
+    ) -> None:
         self.backend = backend
         self.memory_budget = memory_budget
         self.options = options or {}
-        unknown = sorted(set(self.options) - set(getattr(backend, "options", self.options)))
+        self.preferred = preferred or {}
+        unknown = sorted(set(self.options) - set(getattr(backend, "options", self.options))) if options else ()
         if unknown:
             takes = ", ".join(sorted(backend.options)) or "none"  # type: ignore[attr-defined]
             raise ValueError(f"the backend {backend.name!r} has no option {unknown[0]!r}; it takes: {takes}")
@@ -66,11 +74,14 @@ class GraphCompiler:
 
     def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
         """Compile one functional core-level graph."""
+        choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
+        backend: Backend = self.backend if choose is None else choose(graph)
+        options = _options_for(backend, self.preferred | self.options)
         with record.timed("decompose"):
-            lowered = lower_graph(graph, self.backend.keep)
+            lowered = lower_graph(graph, backend.keep)
         record.stages[f"prims:{part}"] = lowered
         with record.timed("backend"):
-            artifact = self.backend.compile(lowered, name=part, options=self.options)
+            artifact = backend.compile(lowered, name=part, options=options)
         record.artifacts[part] = artifact
         if any(isinstance(node.spec, TensorSpec) for node in lowered.placeholders):
             return artifact
@@ -84,6 +95,15 @@ def _giving_tensors(artifact: Callable[..., Sequence[Any]]) -> Callable[..., Seq
         return tuple([from_numpy(r) if isinstance(r, np.ndarray) else r for r in artifact(*inputs)])
 
     return run
+
+
+def _options_for(backend: Backend, given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, of those that the backend has, and what PyTorch's switches say."""
+    known: Any = getattr(backend, "options", given)
+    options = {name: value for name, value in given.items() if name in known}
+    if "allow_tf32" in known and cuda.matmul.allow_tf32:
+        options.setdefault("allow_tf32", True)
+    return options
 
 
 def _identifier(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lamina_prims import operator
-from lamina_prims.arrays import numpy_dtype
+from lamina_prims.arrays import array_namespace, numpy_dtype
 
 from .interpret import KernelError, evaluate, run_kernel
 from .program import (
@@ -121,7 +121,7 @@ def _gemm(step: Gemm, memory: _Memory) -> None:
     narrow = left.dtype.itemsize <= 2 and left.dtype.kind not in "biu"
     wide = np.float32 if narrow else left.dtype
     with np.errstate(all="ignore"):
-        product = np.matmul(left.astype(wide), right.astype(wide))
+        product = array_namespace(left).matmul(left.astype(wide), right.astype(wide))
     out[...] = (out + product if step.accumulate else product).astype(out.dtype)
     if step.epilogue:
         _call(step.epilogue, memory)

@@ -26,29 +26,31 @@ from typing import Any
 
 from lamina_fx import Graph
 
+from ...host.gpu import gpu_info
 from ...ir.program import Program
 from ...schedule.program import build_program
 from ...schedule.style import GRID_LOOPS
+from .artifact import GpuArtifact
+from .build import artifact_key, build_artifact, device_index, find_artifact
+from .compile import import_triton, toolchain
 from .elementwise import supports
 from .emit import emit_program
+from .products import with_dense_products
 from .program import TritonProgram
 
 __all__ = ["TritonBackend"]
 
-_NOT_YET = (
-    "backend 'triton': running on a GPU is not there yet (a launcher and CUDA memory are missing); "
-    "use TritonBackend().emit(graph) to see the kernels, or backend='cpp' to run on the CPU"
-)
-
 
 class TritonBackend:
-    """Generates Triton kernels. Needs no triton to do so; ``compile_ptx`` does.
+    """Generates Triton kernels (needs no triton), compiles them (needs it, but no GPU) and runs them.
 
     keep: composites that are passed through as they are (none: softmax and norms fuse from their primitives).
     """
 
     name = "triton"
     keep: frozenset[str] = frozenset()
+    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs"))
+    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph."""
 
     def program(self, graph: Graph, *, name: str = "graph") -> Program:
         """The kernels and steps for ``graph`` in kernel IR, with loops for a grid of programs."""
@@ -63,7 +65,7 @@ class TritonBackend:
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
-        result = emit_program(self.program(graph, name=name))
+        result = emit_program(with_dense_products(self.program(graph, name=name)))
         if not externs and result.externs:
             raise result.externs[0].refuse()
         return result
@@ -72,14 +74,24 @@ class TritonBackend:
         """Called before anything is captured for this backend.
 
         Raises:
-            NotImplementedError: always, until there is a launcher.
+            RuntimeError: no driver, an old one, or no GPU.
+            MissingTriton: triton is not installed.
         """
-        raise NotImplementedError(_NOT_YET)
+        gpu_info()
+        if toolchain() is None:
+            import_triton()
 
-    def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> Any:
-        """Not there yet.
+    def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> GpuArtifact:
+        """A ``GpuArtifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
+
+        Found in the cache by the graph's content (then triton is not imported), else emitted and compiled.
 
         Raises:
-            NotImplementedError: always, until there is a launcher.
+            RuntimeError: there is no GPU to compile for, or the graph's tensors are on several.
+            MissingTriton: triton is not installed.
         """
-        raise NotImplementedError(_NOT_YET)
+        options = dict(options or {})
+        info = gpu_info(device_index(graph))
+        key = artifact_key(graph, options, info)
+        found = find_artifact(key) if key else None
+        return found or build_artifact(graph, self.emit(graph, name=name), info, options, key)

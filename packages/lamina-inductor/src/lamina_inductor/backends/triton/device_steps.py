@@ -1,7 +1,7 @@
 """Steps without a kernel: the operator's reference over arrays of the front end, made over the program's memory.
 
-The launcher calls back with the addresses of a step's operands, in the order of ``step_places``; the arrays compute on the
-stream that the program runs on. A kernel that Triton cannot print is interpreted on the host, over copies.
+The launcher calls back with the addresses of a step's operands, in the order of ``step_places``; the arrays compute on
+the stream that the program runs on. A kernel that Triton cannot print is interpreted on the host, over copies.
 """
 
 from __future__ import annotations

@@ -1,0 +1,39 @@
+"""The stub device: chosen for this folder's tests, which run in one process with the rest."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from stub_device import StubDevice, build_stub
+
+from lamina_inductor.backends.triton import TritonBackend, build
+from lamina_tensor import cuda
+from lamina_tensor.cuda.stub_provider import StubProvider
+
+
+@pytest.fixture(scope="session")
+def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubDevice]:
+    if shutil.which("g++") is None:
+        pytest.skip("no g++ to build the stub with")
+    patch = pytest.MonkeyPatch()
+    device = StubDevice.install(build_stub(tmp_path_factory.mktemp("stub")))
+    patch.setattr(build, "compile_kernels", device.compile_kernels)
+    patch.setattr(build, "toolchain", lambda: "stub")
+    patch.setattr("lamina_inductor.backends.triton.backend.toolchain", lambda: "stub")
+    patch.setattr(TritonBackend, "emit", lambda self, graph, **o: device.emit(self, graph, **o))
+    patch.setattr("lamina_inductor.backends.triton.emit.copy_call", device.copy_call)
+    before = cuda.use_provider(StubProvider())
+    yield device
+    cuda.use_provider(before)
+    patch.undo()
+
+
+@pytest.fixture
+def device(stub: StubDevice, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubDevice]:
+    monkeypatch.setenv("LAMINA_CACHE_DIR", str(tmp_path))
+    stub.clear()
+    stub.errors.clear()
+    yield stub
+    assert not stub.errors, stub.errors[0]

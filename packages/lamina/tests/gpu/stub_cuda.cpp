@@ -1,0 +1,141 @@
+// A driver and a cuBLAS with no GPU behind them, for tests: memory is the host's, a launch is handed to a function of the test
+// (or only counted), products are computed by loops. Built by `gpu_stub.py`.
+#include <complex>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+struct Config {
+    unsigned grid[3], block[3], shared;
+    void *stream, *attributes;
+    unsigned count;
+};
+struct Step {
+    std::string name;
+    Config config;
+    std::vector<uint64_t> values;
+};
+typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
+on_launch handler = nullptr;
+int launches = 0, version = 13000, devices = 1, refuse_images = 0, products = 0;
+bool capturing = false;
+std::vector<Step> captured;
+std::map<void *, std::vector<Step>> graphs;
+
+void run(const Step &step) {
+    ++launches;
+    if (handler) handler(step.name.c_str(), step.config.grid, step.config.block[0], step.config.shared, step.values.data(), (int)step.values.size());
+}
+} // namespace
+
+extern "C" {
+void stub_on_launch(on_launch f) { handler = f; }
+int stub_launches(void) { return launches; }
+int stub_products(void) { return products; }
+
+int cuInit(unsigned) {
+    if (getenv("STUB_VERSION")) version = atoi(getenv("STUB_VERSION"));
+    if (getenv("STUB_DEVICES")) devices = atoi(getenv("STUB_DEVICES"));
+    if (getenv("STUB_REFUSES")) refuse_images = 1;
+    return 0;
+}
+int cuDriverGetVersion(int *v) { *v = version; return 0; }
+int cuDeviceGetCount(int *c) { *c = devices; return 0; }
+int cuDeviceGet(int *d, int i) { *d = i; return i < devices ? 0 : 101; }
+int cuDeviceGetName(char *n, int l, int) { strncpy(n, "stub", (size_t)l); return 0; }
+int cuDeviceGetAttribute(int *v, int a, int) { *v = a == 75 ? 9 : a == 16 ? 132 : 0; return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)(intptr_t)(0x10 + d); return 0; }
+int cuCtxGetCurrent(void **c) { *c = (void *)0x10; return 0; }
+int cuCtxSetCurrent(void *) { return 0; }
+int cuModuleLoadData(void **m, const void *image) {
+    if (refuse_images) return 209;
+    *m = strdup((const char *)image);
+    return 0;
+}
+int cuModuleUnload(void *m) { free(m); return 0; }
+int cuModuleGetFunction(void **f, void *, const char *name) { *f = strdup(name); return 0; }
+int cuFuncSetAttribute(void *, int, int) { return 0; }
+int cuLaunchKernelEx(const Config *config, void *function, void **parameters, void **) {
+    Step step = {(const char *)function, *config, {}};
+    for (int i = 0; parameters[i]; ++i) step.values.push_back(*(const uint64_t *)parameters[i]);
+    if (capturing) captured.push_back(step);
+    else run(step);
+    return 0;
+}
+int cuMemAlloc_v2(uint64_t *p, size_t n) { *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256); return 0; }
+int cuMemFree_v2(uint64_t p) { free((void *)p); return 0; }
+int cuMemHostAlloc(void **p, size_t n, unsigned) { *p = calloc(1, n); return 0; }
+int cuMemHostGetDevicePointer_v2(uint64_t *d, void *p, unsigned) { *d = (uint64_t)p; return 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t d, const void *h, size_t n, void *) { memcpy((void *)d, h, n); return 0; }
+int cuMemcpyDtoHAsync_v2(void *h, uint64_t d, size_t n, void *) { memcpy(h, (void *)d, n); return 0; }
+int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *) { memmove((void *)d, (void *)s, n); return 0; }
+int cuMemsetD8Async(uint64_t d, unsigned char c, size_t n, void *) { memset((void *)d, c, n); return 0; }
+int cuStreamCreate(void **s, unsigned) { *s = (void *)0x300; return 0; }
+int cuStreamSynchronize(void *) { return 0; }
+int cuStreamBeginCapture_v2(void *, int) { capturing = true; captured.clear(); return 0; }
+int cuStreamEndCapture(void *, void **g) { capturing = false; *g = malloc(1); graphs[*g] = captured; return 0; }
+int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long) { *e = malloc(1); graphs[*e] = graphs[g]; return 0; }
+int cuGraphLaunch(void *e, void *) {
+    for (const Step &step : graphs[e]) run(step);
+    return 0;
+}
+int cuGraphDestroy(void *) { return 0; }
+int cuGraphExecDestroy(void *) { return 0; }
+int cuTensorMapEncodeTiled(void *map, int, unsigned, void *address, ...) { memcpy(map, &address, 8); return 0; }
+int cuGetErrorName(int status, const char **s) { *s = status == 101 ? "CUDA_ERROR_INVALID_DEVICE" : "CUDA_ERROR_STUB"; return 0; }
+int cuGetErrorString(int, const char **s) { *s = "an error of the stub"; return 0; }
+int cuGetProcAddress_v2(const char *symbol, void **f, int, uint64_t, int *) {
+    static void *self = [] {
+        Dl_info info;
+        dladdr((void *)cuInit, &info);
+        return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    }();
+    *f = dlsym(self, symbol);
+    if (!*f) *f = dlsym(self, (std::string(symbol) + "_v2").c_str());
+    return *f ? 0 : 500;
+}
+
+int cublasCreate_v2(void **h) { *h = (void *)0x600; return 0; }
+int cublasSetStream_v2(void *, void *) { return 0; }
+int cublasSetWorkspace_v2(void *, void *, size_t) { return 0; }
+int cublasSetMathMode(void *, int) { return 0; }
+} // extern "C"
+
+namespace {
+template <typename T> void multiply(int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda, const T *b, int ldb, T beta, T *c, int ldc) {
+    for (int j = 0; j < n; ++j)
+        for (int i = 0; i < m; ++i) {
+            T sum{};
+            for (int l = 0; l < k; ++l) sum += (ta ? a[(long)i * lda + l] : a[(long)l * lda + i]) * (tb ? b[(long)l * ldb + j] : b[(long)j * ldb + l]);
+            T &to = c[(long)j * ldc + i];
+            to = alpha * sum + (beta == T{} ? T{} : beta * to);
+        }
+}
+template <typename T>
+int all(int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, long long sa, const void *b, int ldb, long long sb,
+        const void *beta, void *c, int ldc, long long sc, int batch) {
+    if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7; // CUBLAS_STATUS_INVALID_VALUE
+    for (int i = 0; i < batch; ++i)
+        multiply<T>(ta, tb, m, n, k, *(const T *)alpha, (const T *)a + i * sa, lda, (const T *)b + i * sb, ldb, *(const T *)beta, (T *)c + i * sc, ldc);
+    return 0;
+}
+} // namespace
+
+extern "C" int cublasGemmStridedBatchedEx(void *, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int at, int lda, long long sa,
+                                          const void *b, int, int ldb, long long sb, const void *beta, void *c, int, int ldc, long long sc, int batch,
+                                          int, int) {
+    ++products;
+    switch (at) {
+    case 0: return all<float>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+    case 1: return all<double>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+    case 4: return all<std::complex<float>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+    case 5: return all<std::complex<double>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+    }
+    return 15; // CUBLAS_STATUS_NOT_SUPPORTED
+}

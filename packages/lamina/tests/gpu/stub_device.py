@@ -1,0 +1,158 @@
+"""A GPU without a GPU: compiled CUDA programs run through the real launcher onto a stub of the driver.
+
+``StubDevice`` builds ``stub_cuda.cpp``, chooses the front end's stub provider (memory is the host's) and, at each
+launch, runs the kernel's IR with NumPy over the memory that the launch's parameters point to. So the addresses, sizes,
+grids and the order of a program are tested as they reach the driver; only the Triton text is not (``lamina-inductor``'s
+tests do that).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram
+from lamina_inductor.backends.triton.kernel_printer import size_names
+from lamina_inductor.ir.interpret import KernelError, run_kernel
+from lamina_inductor.ir.kernel import Kernel
+from lamina_inductor.schedule.copies import copy_call
+from lamina_prims.arrays import numpy_dtype
+
+__all__ = ["LaunchRecord", "StubDevice", "build_stub"]
+
+_HANDLER = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint), ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(ctypes.c_uint64),
+    ctypes.c_int,
+)  # fmt: skip
+_EXTENT = 1 << 40
+
+
+def build_stub(folder: Path) -> Path:
+    """The library, compiled."""
+    target = folder / "libcuda_stub.so"
+    source = Path(__file__).with_name("stub_cuda.cpp")
+    subprocess.run(["g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-o", target, source, "-ldl"], check=True)
+    return target
+
+
+@dataclass(frozen=True)
+class LaunchRecord:
+    """What reached the driver."""
+
+    name: str
+    grid: tuple[int, ...]
+    threads: int
+    shared: int
+    values: tuple[int, ...]
+
+
+@dataclass
+class StubDevice:
+    """See the module. launches: what was launched since ``clear``."""
+
+    library: ctypes.CDLL
+    launches: list[LaunchRecord] = field(default_factory=list)
+    programs: list[TritonProgram] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+    copies: dict[str, Kernel] = field(default_factory=dict)
+
+    @staticmethod
+    def install(path: Path) -> StubDevice:
+        """Use the library as the driver and cuBLAS of this process."""
+        os.environ["LAMINA_LIBCUDA"] = os.environ["LAMINA_LIBCUBLAS"] = str(path)
+        device = StubDevice(ctypes.CDLL(str(path)))
+        device.handler = _HANDLER(device._on_launch)
+        device.library.stub_on_launch(device.handler)
+        return device
+
+    def clear(self) -> None:
+        """Forget the launches."""
+        self.launches.clear()
+
+    def compile_kernels(self, kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKernel]:
+        """In place of the compiler."""
+        return [CompiledKernel(k.name, sm, "", f"{k.name}\0".encode(), 0, k.tile.warps) for k in kernels]
+
+    def emit(self, backend: TritonBackend, graph: Any, **options: Any) -> TritonProgram:
+        """In place of ``TritonBackend.emit``: remembers the kernels' IR, which templates have none of."""
+        backend.planner = _NoTemplates()
+        program = _EMIT(backend, graph, **options)
+        self.programs.append(program)
+        return program
+
+    # -- launches --------------------------------------------------------------------------------------
+
+    def _on_launch(self, name: bytes, grid: Any, threads: int, shared: int, values: Any, count: int) -> None:
+        record = LaunchRecord(name.decode(), tuple(grid[:3]), threads, shared, tuple(values[:count]))
+        self.launches.append(record)
+        try:
+            self._run(record)
+        except BaseException as error:  # noqa: BLE001 - ctypes would lose it
+            self.errors.append(error)
+
+    def _run(self, record: LaunchRecord) -> None:
+        triton, kernel = self._find(record)
+        names = {n: v for (n, _), v in zip(triton.parameters, record.values, strict=False)}
+        assert len(record.values) == len(triton.parameters) + 2
+        arrays = [_memory(names[p.name], p.dtype) if p.name in names else np.zeros(0) for p in kernel.params]
+        whole = record.grid[0] * triton.tile.x  # a size that no mask needs
+        sizes = [_signed(names.get(spelt, whole)) for spelt in size_names(kernel).values()]
+        extent = kernel.body[0].extent
+        programs = -(-int(extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) // triton.tile.x)
+        assert record.grid == (programs, 1, 1), (record, programs)
+        for name, kind in triton.parameters:
+            assert kind[0] != "*" or names[name] % 16 == 0 or name == "error", f"{name} is not aligned"
+        try:
+            run_kernel(kernel, arrays, sizes)
+        except KernelError as error:
+            ctypes.c_int32.from_address(names["error"]).value = error.check
+
+    def _find(self, record: LaunchRecord) -> tuple[TritonKernel, Kernel]:
+        """The kernel of the latest program that has one of this name, cut to the launched phase."""
+        for program in reversed(self.programs):
+            for kernel in program.kernels:
+                if kernel.name == record.name:
+                    return kernel, self._phase(program, kernel)
+        raise AssertionError(f"no kernel {record.name}")
+
+    def _phase(self, program: TritonProgram, triton: TritonKernel) -> Kernel:
+        for kernel in (*program.program.kernels, *self.copies.values()):
+            if kernel.name == triton.name:
+                return replace(kernel, body=tuple(p for p in kernel.body if p.body))
+            number = triton.name.removeprefix(f"{kernel.name}_")
+            if number != triton.name and number.isdigit():
+                return replace(kernel, body=(kernel.body[int(number)],))
+        raise AssertionError(f"no kernel IR for {triton.name}")
+
+    def copy_call(self, copy: Any, name: str) -> Any:
+        """In place of ``copy_call``: remembers the kernel."""
+        call = copy_call(copy, name)
+        self.copies[name] = call.kernel
+        return call
+
+
+class _NoTemplates:
+    def launches(self, step: Any, program: Any) -> None:
+        """A library runs it."""
+
+
+_EMIT = TritonBackend.emit
+
+
+def _memory(address: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """Flat memory from an address on, as long as anybody could index it."""
+    kind = numpy_dtype(dtype)
+    raw = (ctypes.c_ubyte * math.floor(_EXTENT)).from_address(address or 16)
+    return np.frombuffer(raw, np.uint8).view(kind)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value

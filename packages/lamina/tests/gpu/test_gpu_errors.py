@@ -1,0 +1,114 @@
+"""What users are told where a GPU cannot be used, each in a process of its own; and artifacts in files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stub_device import StubDevice
+
+import lamina
+from lamina.records import records
+from lamina_inductor.artifact import ArtifactError
+from lamina_inductor.backends.triton import GpuArtifact
+from lamina_inductor.cache.store import default_store
+
+COMPILE = "import lamina; lamina.compile(lambda x: x + 1, backend='triton')"
+
+
+def message(code: str, **environment: str) -> str:
+    """The last line that a process writes before it fails."""
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode, "it did not fail"
+    return result.stderr.strip().splitlines()[-1]
+
+
+def library(device: StubDevice) -> str:
+    return device.library._name
+
+
+def test_no_driver() -> None:
+    found = message(COMPILE, LAMINA_LIBCUDA="/nowhere/libcuda.so.1")
+    assert found.startswith("RuntimeError: no NVIDIA driver: /nowhere/libcuda.so.1: cannot open")
+    assert "install the NVIDIA driver, or use device='cpu'" in found
+
+
+def test_no_gpu(device: StubDevice) -> None:
+    found = message(COMPILE, LAMINA_LIBCUDA=library(device), STUB_DEVICES="0")
+    assert found.startswith("RuntimeError: no GPU: the NVIDIA driver finds none (see nvidia-smi")
+
+
+def test_an_old_driver(device: StubDevice) -> None:
+    found = message(COMPILE, LAMINA_LIBCUDA=library(device), STUB_VERSION="11040")
+    assert found == (
+        "RuntimeError: the NVIDIA driver is too old: it supports CUDA 11.4; install driver 525 (CUDA 12.0) or later"
+    )
+
+
+def test_no_triton(device: StubDevice) -> None:
+    code = "import sys, importlib.metadata as m\n" + (
+        "old = m.version\n"
+        "def version(name):\n"
+        "    if name == 'triton': raise m.PackageNotFoundError(name)\n"
+        "    return old(name)\n"
+        "m.version = version; sys.modules['triton'] = None\n"
+    )
+    found = message(code + COMPILE, LAMINA_LIBCUDA=library(device))
+    assert found.endswith("compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]")
+
+
+def test_nothing_of_a_gpu_is_touched_before_it_is_asked_for() -> None:
+    code = (
+        "import sys, lamina\n"
+        "lamina.compile(lambda x: x + 1)(lamina.ones(3))\n"
+        "assert not {'cupy', 'triton', 'lamina_inductor.host._cuda'} & set(sys.modules), 'imported'\n"
+        "assert 'libcuda' not in open('/proc/self/maps').read()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def artifact() -> GpuArtifact:
+    run = lamina.compile(lambda x: x.sin().softmax(-1) + lamina.tensor([1.0] * 20, device=x.device))
+    run(lamina.ones(7, 20).cuda())
+    return next(iter(records()[-1].artifacts.values()))
+
+
+def test_artifacts_run_from_files_without_triton(device: StubDevice, tmp_path: Path) -> None:
+    made = artifact()
+    made.save(tmp_path / "a.lamina")
+    loaded = GpuArtifact.load(tmp_path / "a.lamina")
+    x = lamina.randn(7, 20)
+    (got,) = loaded(x.cuda())
+    assert (got.cpu() - (x.sin().softmax(-1) + 1)).abs().max() < 1e-5
+    assert [k.name for k in loaded.kernels] == [k.name for k in made.kernels]
+    assert "triton" not in sys.modules or "triton" in made.description.toolchain
+
+
+def test_a_damaged_file_is_refused(device: StubDevice, tmp_path: Path) -> None:
+    artifact().save(tmp_path / "a.lamina")
+    data = bytearray((tmp_path / "a.lamina").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "a.lamina").write_bytes(data)
+    with pytest.raises(ArtifactError, match="is damaged; compile the graph again"):
+        GpuArtifact.load(tmp_path / "a.lamina")
+
+
+def test_a_second_process_finds_the_artifact_and_a_damaged_one_is_made_again(
+    device: StubDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact()
+    count = len(device.programs)
+    artifact()
+    assert len(device.programs) == count
+    for path in default_store().folder.glob("??/*.so"):  # type: ignore[union-attr]
+        path.write_bytes(path.read_bytes()[:-5])
+    artifact()
+    assert len(device.programs) == count + 1
+    monkeypatch.setattr("lamina_inductor.backends.triton.build.toolchain", lambda: "another one")
+    artifact()
+    assert len(device.programs) == count + 2

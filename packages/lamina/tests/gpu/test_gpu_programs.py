@@ -1,0 +1,188 @@
+"""Compiled CUDA programs through the real launcher, on a stub of the driver: results, launches, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from stub_device import StubDevice
+
+import lamina
+from lamina import nn
+from lamina.nn import functional as F
+
+
+def check(fn: Callable[..., Any], *inputs: Any, tolerance: float = 1e-5) -> Any:
+    """The compiled function on CUDA copies of the inputs gives what the function gives on the CPU."""
+    wanted = fn(*inputs)
+    got = lamina.compile(fn)(*[i.cuda() if isinstance(i, lamina.Tensor) else i for i in inputs])
+    for a, b in zip(*[r if isinstance(r, tuple) else (r,) for r in (got, wanted)], strict=True):
+        assert a.device.type == "cuda" and a.dtype == b.dtype and a.shape == b.shape
+        assert a.stride() == b.stride() or not a.numel()
+        np.testing.assert_allclose(a.detach().cpu().numpy(), b.detach().numpy(), rtol=tolerance, atol=tolerance)
+    return got
+
+
+X = lamina.arange(37 * 20).reshape(37, 20) / 100.0 - 3.0
+Y = lamina.arange(20 * 37).reshape(20, 37) / 200.0 - 1.0
+BATCH = lamina.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) / 10.0
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "chain": (lambda x: x.sin() * 2 + 1, (X,)),
+    "softmax": (lambda x: x.softmax(-1), (X,)),
+    "sum of everything": (lambda x: x.sum(), (X,)),
+    "columns": (lambda x: (x - x.mean(0)) / x.std(0), (X,)),
+    "several results": (lambda x: (x + 1, x.sum(1), x.argmax(1)), (X,)),
+    "views": (lambda x: x.t()[3:7].exp(), (X,)),
+    "product": (lambda x, y: x @ y, (X, Y)),
+    "product of transposed": (lambda x, y: (x.t() @ y.t()).relu(), (X, Y)),
+    "batched product": (lambda x: x @ x.transpose(-1, -2), (BATCH,)),
+    "product of permuted": (lambda x: x.permute(0, 2, 1, 3) @ x.permute(0, 2, 3, 1), (BATCH,)),
+    "product of a broadcast row": (lambda x, y: x[:1].expand(6, 20) @ y, (X, Y)),
+    "product with a vector": (lambda x, y: x @ y[:, 0], (X, Y)),
+    "product of nothing": (lambda x, y: x[:, :0] @ y[:0] + 1.0, (X, Y)),
+    "product of doubles": (lambda x, y: x.double() @ y.double(), (X, Y)),
+    "product of integers": (lambda x, y: x.long() @ y.long(), (X, Y)),
+    "product of complex numbers": (
+        lambda x, y: lamina.view_as_real(lamina.complex(x, x) @ lamina.complex(y, y)), (X, Y),
+    ),
+    "factorisation": (lambda x: lamina.linalg.inv(x[:5, :5] + 10 * lamina.eye(5, device=x.device)), (X,)),
+    "sort": (lambda x: x.sin().sort(1), (X,)),
+    "cumulative sum": (lambda x: x.cumsum(0), (X,)),
+    "convolution": (lambda x: F.conv2d(x, x[:2, :, :2, :2]), (BATCH,)),
+    "complex copies": (lambda x: lamina.view_as_real(lamina.cat((lamina.complex(x, x), lamina.complex(x, -x)))), (X,)),
+    "embedding": (lambda i, w: F.embedding(i, w), (lamina.tensor([[1, 5], [0, 36]]), X)),
+    "scatter": (lambda x: x.index_add(0, lamina.tensor([1, 3, 1], device=x.device), x[:3]), (X,)),
+    "creation": (lambda x: lamina.ones(37, 20, device=x.device) * x + lamina.arange(20, device=x.device), (X,)),
+    "cross entropy": (lambda x: F.cross_entropy(x, lamina.arange(37, device=x.device) % 20), (X,)),
+    "empty": (lambda x: x[:0] * 2, (X,)),
+    "constant": (lambda x: x + lamina.tensor([0.5] * 20, device=x.device), (X,)),
+    "number": (lambda x, s: x * s, (X, 2.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results(device: StubDevice, name: str) -> None:
+    fn, inputs = PROGRAMS[name]
+    check(fn, *inputs)
+
+
+def test_a_chain_is_one_launch(device: StubDevice) -> None:
+    check(lambda x: x.sin() * 2 + 1, X)
+    (launch,) = device.launches
+    assert launch.grid == (1, 1, 1) and launch.threads == 128 and launch.name.startswith("k0_sin")
+
+
+def test_a_model_is_a_few_kernels_and_products(device: StubDevice) -> None:
+    model = nn.Sequential(nn.Linear(20, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
+    wanted = model(X)
+    got = lamina.compile(model.cuda())(X.cuda())
+    np.testing.assert_allclose(got.detach().cpu().numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+    names = [launch.name.partition("_")[0] for launch in device.launches]
+    assert len(names) == len(set(names)) and device.library.stub_products() >= 2
+
+
+def test_training_steps_are_those_of_the_cpu(device: StubDevice) -> None:
+    def losses(where: str, wrap: Callable[..., Any]) -> list[float]:
+        lamina.manual_seed(3)
+        model = nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 4)).to(where)
+        optimizer = lamina.optim.AdamW(model.parameters(), lr=1e-2)
+        x, target = X.to(where), (lamina.arange(37) % 4).to(where)
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), target)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = wrap(step)
+        return [run().item() for _ in range(4)]
+
+    np.testing.assert_allclose(losses("cuda", lamina.compile), losses("cpu", lambda f: f), rtol=1e-4)
+
+
+def test_inputs_are_written_in_place_and_versions_go_up(device: StubDevice) -> None:
+    x = X.cuda()
+    version = x._version
+    lamina.compile(lambda x: x.mul_(2).add_(1))(x)
+    np.testing.assert_allclose(x.cpu().numpy(), X.numpy() * 2 + 1, rtol=1e-6)
+    assert x._version > version
+
+
+@pytest.mark.parametrize("start", [1, 3, 4])
+def test_memory_that_begins_anywhere(device: StubDevice, start: int) -> None:
+    """Kernels are compiled for addresses that are multiples of 16; others are copied, and copied back."""
+    flat = lamina.arange(100).float().cuda()
+    part = flat[start : start + 40]
+    got = lamina.compile(lambda x: x.mul_(3).sum())(part)
+    wanted = np.arange(100, dtype=np.float32)
+    wanted[start : start + 40] *= 3
+    assert got.item() == wanted[start : start + 40].sum()
+    np.testing.assert_array_equal(flat.cpu().numpy(), wanted)
+
+
+def test_sizes_that_change_need_no_new_program(device: StubDevice) -> None:
+    count = len(device.programs)
+    run = lamina.compile(lambda x, y: ((x @ y).softmax(-1).sum(0), x.sum()), dynamic=True)
+    for n in (5, 9, 700):
+        x, y = lamina.randn(n, 12), lamina.randn(12, 2 * n)
+        got = run(x.cuda(), y.cuda())
+        want = ((x @ y).softmax(-1).sum(0), x.sum())
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-3, atol=1e-4)
+    assert len(device.programs) == count + 1
+
+
+def test_a_bad_index_is_raised_when_the_device_is_waited_for(device: StubDevice) -> None:
+    table = X.cuda()
+    run = lamina.compile(lambda i, w: F.embedding(i, w) * 2)
+    run(lamina.tensor([1, 2]).cuda(), table)
+    with pytest.raises(IndexError, match=r"index.*out of range.*test_gpu_programs.py:\d+"):
+        run(lamina.tensor([1, 99]).cuda(), table)
+        lamina.cuda.synchronize()
+    assert run(lamina.tensor([1, 2]).cuda(), table).shape == (2, 20)
+
+
+def test_a_bad_index_is_raised_by_the_next_call(device: StubDevice) -> None:
+    table, bad = X.cuda(), lamina.tensor([1, 99]).cuda()
+    run = lamina.compile(lambda i, w: F.embedding(i, w) * 2)
+    run(bad, table)
+    with pytest.raises(IndexError, match="an index is out of range"):
+        run(bad, table)
+    run(lamina.tensor([1, 2]).cuda(), table)
+
+
+def test_tensors_on_the_cpu_take_part(device: StubDevice) -> None:
+    run = lamina.compile(lambda x, s: (x * s, (x.sum() * s).cpu()))
+    got, on_cpu = run(X.cuda(), lamina.tensor(2.0))
+    np.testing.assert_allclose(got.cpu().numpy(), X.numpy() * 2)
+    assert on_cpu.device.type == "cpu" and abs(on_cpu.item() - 2 * X.sum().item()) < 1e-2
+
+
+def test_random_numbers_are_those_of_eager(device: StubDevice) -> None:
+    x = X.cuda()
+    lamina.manual_seed(5)
+    eager = F.dropout(x, 0.4), lamina.randn(3, 4, device="cuda")
+    lamina.manual_seed(5)
+    compiled = lamina.compile(lambda x: (F.dropout(x, 0.4), lamina.randn(3, 4, device="cuda")))(x)
+    for a, b in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), b.cpu().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_reduced_overhead_replays_a_graph_with_results_of_their_own(device: StubDevice) -> None:
+    run = lamina.compile(lambda x, w: ((x * w).sin(), x.sum()), mode="reduce-overhead")
+    w, results = X.cuda(), []
+    inputs = [lamina.randn(37, 20) for _ in range(5)]
+    for x in inputs:
+        results.append(run(x.cuda(), w))
+    for x, (a, b) in zip(inputs, results, strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), (x * X).sin().numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(b.item(), x.sum().item(), rtol=1e-4)
+
+
+def test_two_devices_in_one_graph_are_eagers_error(device: StubDevice) -> None:
+    with pytest.raises(RuntimeError, match="cuda"):
+        lamina.compile(lambda x, y: x + y)(X.cuda(), X)
