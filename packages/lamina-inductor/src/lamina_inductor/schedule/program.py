@@ -179,16 +179,15 @@ class _Assembly:
         built = self.built.pop(group.number, None) or self._build(group, writes)
         follows = bool(steps.final) and hasattr(steps.final[-1], "epilogue")  # and not a copy of the product
         fits = group.number in self.epilogues and follows and self._is_epilogue(group, built)
-        if self.loops.rebuild and not fits and self.epilogues.pop(group.number, None) is not None:
+        if self.loops.tiles and not fits and self.epilogues.pop(group.number, None) is not None:
             built = self._build(group, writes)
         for source, dim in built.checks:
             self.checks.append(_check(len(self.checks) + 1, source, dim))
         if fits:
             product = self.epilogues[group.number]
             buffer = self.place[product.value].buffer
-            private = len(product.consumers) == 1 and buffer not in {
-                t.buffer for v in group.stored for t in self.targets.get(v, ())
-            }
+            stored = {t.buffer for v in group.stored for t in self.targets.get(v, ())}
+            private = len(product.consumers) == 1 and (self.loops.tiles or buffer not in stored)
             steps.add_epilogue(group, built, scratch=private and product.value not in self.targets)
         else:
             steps.add_kernel(group, built, self.partial_buffer)
@@ -227,7 +226,12 @@ class _Assembly:
                 steps.add(item, [CopyBuffer(whole(self.place[value], value), whole(target, value))])
 
     def _is_epilogue(self, group: Group, built: BuiltKernel) -> bool:
+        """Also: other rows or tiles of the product may still read what the kernel would overwrite."""
         value = self.epilogues[group.number].value
+        operands = {self.place[self.fusion.roots[value, item]].buffer for item in value.inputs}
+        params = zip(built.kernel.params, built.buffers, strict=True)
+        if any(p.role != "in" and b in operands for p, b in params):
+            return False
         shape = row_shape(value)
         return shape is not None and self.loops.epilogue(built, self.place[value].buffer, *shape)
 

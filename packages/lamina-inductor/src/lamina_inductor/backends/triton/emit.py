@@ -9,7 +9,18 @@ from typing import Any
 from lamina_fx.symbolic import Expr, as_expr
 
 from ...ir.kernel import Kernel, Loop
-from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Launch, Program
+from ...ir.program import (
+    Attention,
+    AttentionBackward,
+    Buffer,
+    Convolution,
+    CopyBuffer,
+    Gemm,
+    HostCall,
+    KernelCall,
+    Launch,
+    Program,
+)
 from ...schedule.copies import copy_call
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
@@ -79,6 +90,8 @@ def _extern(step: Any) -> ExternStep:
         return ExternStep("dot_general", step)
     if type(step) is Convolution:
         return ExternStep("convolution", step)
+    if type(step) in (Attention, AttentionBackward):
+        return ExternStep("attention_with_lse" if type(step) is Attention else "attention_backward", step)
     assert type(step) is HostCall
     return ExternStep(step.operator, step, step.source)
 

@@ -168,6 +168,11 @@ def _place(product: _Product, tile: str, matrix: str) -> None:
         text.add(f"matrix = {matrix}{wide}")
 
 
+def scaled(text: KernelText, index: str, stride: Any) -> str:
+    """``index * stride``."""
+    return index if constant(stride) == 1 else f"{index} * {text.atom(stride)}"
+
+
 def batch_offset(text: KernelText, batch: tuple[Any, ...], strides: tuple[Any, ...]) -> str:
     """`` + `` the offset of matrix number ``matrix``."""
     found = ""
@@ -194,8 +199,8 @@ def _sum(product: _Product, begin: str, end: str) -> None:
     start = "" if begin == "0" else f"{begin} + "
     text.add(
         f"k = {start}tl.arange(0, BLOCK_K)",
-        f"left_at = {left} + (m[:, None] * {text.atom(lm)} + k[None, :] * {text.atom(lk)})",
-        f"right_at = {right} + (k[:, None] * {text.atom(rk)} + n[None, :] * {text.atom(rn)})",
+        f"left_at = {left} + ({scaled(text, 'm[:, None]', lm)} + {scaled(text, 'k[None, :]', lk)})",
+        f"right_at = {right} + ({scaled(text, 'k[:, None]', rk)} + {scaled(text, 'n[None, :]', rn)})",
         "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
         f"for base in range({begin}, {end}, BLOCK_K):",
     )
@@ -207,8 +212,8 @@ def _sum(product: _Product, begin: str, end: str) -> None:
         f"    a = tl.load(left_at{left_mask})",
         f"    b = tl.load(right_at{right_mask})",
         f"    acc = tl.dot(a, b, acc{precision})",
-        f"    left_at += BLOCK_K * {text.atom(lk)}",
-        f"    right_at += BLOCK_K * {text.atom(rk)}",
+        f"    left_at += {scaled(text, 'BLOCK_K', lk)}",
+        f"    right_at += {scaled(text, 'BLOCK_K', rk)}",
     )
 
 
@@ -258,7 +263,7 @@ def _store(text: KernelText, step: Gemm, mask: str) -> None:
     text.pointer("out", out.dtype, out)
     sm, sn = out.strides[-2:]
     base = f"out{batch_offset(text, out.shape[:-2], out.strides[:-2])}"
-    text.add(f"out_at = {base} + (m[:, None] * {text.atom(sm)} + n[None, :] * {text.atom(sn)})")
+    text.add(f"out_at = {base} + ({scaled(text, 'm[:, None]', sm)} + {scaled(text, 'n[None, :]', sn)})")
     tail = f", {mask}" if mask else ""
     if step.accumulate:
         text.add(f"acc += tl.load(out_at{tail}{', other=0.0' if mask else ''}).to(tl.float32)")

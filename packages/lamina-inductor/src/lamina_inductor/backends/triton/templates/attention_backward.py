@@ -1,0 +1,264 @@
+"""Attention backward without atomics: a kernel for the rows' sums, one for queries, one for keys and values.
+
+Source: Dao et al. 2022 (FlashAttention), algorithm 4; here each gradient is summed by the program that stores it, so
+results are the same every time. Where an operand was broadcast (grouped queries share keys), the program walks all the
+matrices whose gradients it adds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import float32
+
+from ....ir.program import AttentionBackward, Operand
+from ....tune.candidates import AttentionCandidate
+from ..literals import language_type
+from ..program import Scratch, TritonLaunch
+from ..tiles import constant
+from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded, rows_at
+from .gemm import ceil_div
+from .kernel_text import KernelText
+
+__all__ = ["attention_backward_launches"]
+
+_NAMES = ("b", "h", "g")
+
+
+def attention_backward_launches(step: AttentionBackward, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
+    """The launches of a backward pass."""
+    heads: Any = 1
+    for size in step.out.shape[:3]:
+        heads = heads * size
+    sums = Scratch(heads * step.query.shape[-2] * 4)
+    result = [_sums(step, sums, heads, wide)]
+    if step.grad_query is not None:
+        result.append(_Walk(step, config, wide, sums, ("query",)).launch())
+    both = [n for n in ("key", "value") if getattr(step, f"grad_{n}") is not None]
+    leads = [[constant(s) for s in getattr(step, f"grad_{n}").shape[:3]] for n in both]
+    if len(both) == 2 and leads[0] != leads[1]:  # summed over different dimensions
+        result.extend(_Walk(step, config, wide, sums, (name,)).launch() for name in both)
+    elif both:
+        result.append(_Walk(step, config, wide, sums, tuple(both)).launch())
+    return result
+
+
+def _sums(step: AttentionBackward, sums: Scratch, heads: Any, wide: bool) -> TritonLaunch:
+    """For each query, the product of its output and that one's gradient, less the gradient of its log-sum-exp."""
+    text = KernelText(wide)
+    scores = Scores(step, text, 64, 64)
+    text.block(BLOCK_M=64, VALUES=padded(scores.value_width))
+    text.pointer("out", step.out.dtype, step.out)
+    text.pointer("grad_out", step.grad_out.dtype, step.grad_out)
+    text.pointer("sums", float32, sums)
+    text.add(
+        f"head = tl.program_id(1){'.to(tl.int64)' if wide else ''}",
+        *lead_lines(text, scores.lead, "head"),
+        "m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)",
+        "e = tl.arange(0, VALUES)",
+    )
+    mask = scores.mask(scores.row_mask(), scores.width_mask("e"))
+    text.add(
+        f"o = tl.load({rows_at(text, step.out, 'out', 'm', 'e')}{mask}).to(tl.float32)",
+        f"do = tl.load({rows_at(text, step.grad_out, 'grad_out', 'm', 'e')}{mask}).to(tl.float32)",
+        "total = tl.sum(o * do, 1)",
+    )
+    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
+    if step.grad_lse is not None:
+        text.pointer("grad_lse", step.grad_lse.dtype, step.grad_lse)
+        place = f"grad_lse{offset_of(text, step.grad_lse)} + m * {text.atom(step.grad_lse.strides[-2])}"
+        text.add(f"total -= tl.load({place}{inside}{', other=0.0' if inside else ''})")
+    text.add(f"tl.store(sums + (head * {text.atom(scores.queries)} + m), total{inside})")
+    kernel, buffers, sizes = text.finish(warps=4, origins=(("", "attention_backward", ""),))
+    return TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, 64), heads))
+
+
+class _Walk:
+    """A kernel that makes the gradients ``names``: of queries, walking keys, or of keys and values, walking queries."""
+
+    def __init__(
+        self,
+        step: AttentionBackward,
+        config: AttentionCandidate,
+        wide: bool,
+        sums: Scratch,
+        names: tuple[str, ...],
+    ) -> None:
+        self.step, self.config, self.names = step, config, names
+        self.text = KernelText(wide)
+        self.of_queries = names == ("query",)
+        block_m, block_n = config.block_m, config.block_n
+        if self.of_queries:  # the kept tile is the larger one
+            block_m, block_n = block_n, block_m
+        self.scores = Scores(step, self.text, block_m, block_n)
+        self.text.block(
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            WIDTH=padded(self.scores.width),
+            VALUES=padded(self.scores.value_width),
+        )
+        for name in ("query", "key", "value", "grad_out", "lse"):
+            operand = getattr(step, name)
+            self.text.pointer(name, operand.dtype, operand)
+        self.text.pointer("sums", float32, sums)
+        for name in names:
+            gradient = self.gradient(name)
+            self.text.pointer(f"grad_{name}", gradient.dtype, gradient)
+        self.scores.declare_mask()
+
+    def gradient(self, name: str) -> Operand:
+        """Where the gradient of an operand goes."""
+        return getattr(self.step, f"grad_{name}")
+
+    def launch(self) -> TritonLaunch:
+        """Print the kernel."""
+        text, scores = self.text, self.scores
+        kept = self.gradient(self.names[0]).shape[:3]
+        summed = tuple(
+            [1 if constant(k) != 1 else size for k, size in zip(kept, scores.lead, strict=True)]
+        )  # sizes of dimensions whose matrices are added up
+        wide = ".to(tl.int64)" if text.wide else ""
+        text.add(f"kept_head = tl.program_id(1){wide}", *lead_lines(text, kept, "kept_head"))
+        text.add("d = tl.arange(0, WIDTH)", "e = tl.arange(0, VALUES)")
+        if self.step.dropout:
+            text.add("seed = tl.load(state)", "counter = tl.load(state + 1)")
+        own, block = ("m", "BLOCK_M") if self.of_queries else ("n", "BLOCK_N")
+        text.add(f"start = tl.program_id(0) * {block}", f"{own} = start + tl.arange(0, {block})")
+        for name in self.names:
+            across = "VALUES" if name == "value" else "WIDTH"
+            text.add(f"d_{name} = tl.zeros([{block}, {across}], tl.float32)")
+        parts: Any = 1
+        for size in summed:
+            parts = parts * size
+        if constant(parts) != 1:
+            text.add(f"for part in range({text.size(parts)}):")
+            text.depth += 1
+            text.add(*lead_lines(text, summed, "part"))
+        self._head()
+        text.depth = 0
+        self._store(own)
+        config = self.config
+        kernel, buffers, sizes = text.finish(
+            warps=config.warps, stages=config.stages, origins=(("", "attention_backward", ""), *_origin(self.names))
+        )
+        heads: Any = 1
+        for size in kept:
+            heads = heads * size
+        length = scores.queries if self.of_queries else scores.keys
+        tiles = ceil_div(length, scores.block_m if self.of_queries else scores.block_n)
+        return TritonLaunch(kernel, buffers, sizes, (tiles, heads))
+
+    # -- one matrix ------------------------------------------------------------------------------------
+
+    def _head(self) -> None:
+        text, lead = self.text, self.scores.lead
+        number = "0"
+        for name, size in zip(_NAMES, lead, strict=True):
+            if constant(size) != 1:
+                number = name if number == "0" else f"({number} * {text.atom(size)} + {name})"
+        text.add(f"sums_at = sums + {number} * {text.atom(self.scores.queries)}")
+        text.add(f"lse_at = lse{offset_of(text, self.step.lse)}")
+        if self.of_queries:
+            self._load_queries()
+            self._walk_keys()
+        else:
+            self._load_keys(tail=True)
+            self._walk_queries()
+
+    def _load_queries(self) -> None:
+        text, step, scores = self.text, self.step, self.scores
+        rows = scores.row_mask()
+        text.add(
+            f"q = tl.load({rows_at(text, step.query, 'query', 'm', 'd')}{scores.mask(rows, scores.width_mask('d'))})"
+        )
+        place = rows_at(text, step.grad_out, "grad_out", "m", "e")
+        text.add(f"do = tl.load({place}{scores.mask(rows, scores.width_mask('e'))})")
+        inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
+        # a query behind the last one takes part in nothing: its log-sum-exp is infinite
+        other = ', other=float("inf")' if inside else ""
+        text.add(f"level = tl.load(lse_at + m * {text.atom(step.lse.strides[-2])}{inside}{other})")
+        if step.mask is not None:
+            text.add('level = tl.where(level == float("-inf"), 0.0, level)')
+        text.add(f"level *= {LOG2E!r}")
+        text.add(f"total = tl.load(sums_at + m{inside}{', other=0.0' if inside else ''})")
+
+    def _load_keys(self, tail: bool) -> None:
+        text, step, scores = self.text, self.step, self.scores
+        keys = scores.key_mask(tail)
+        text.add(f"k = tl.load({rows_at(text, step.key, 'key', 'n', 'd')}{scores.mask(keys, scores.width_mask('d'))})")
+        text.add(
+            f"v = tl.load({rows_at(text, step.value, 'value', 'n', 'e')}{scores.mask(keys, scores.width_mask('e'))})"
+        )
+
+    def _walk_keys(self) -> None:
+        step, text, scores = self.step, self.text, self.scores
+        keys = scores.keys
+        whole = text.size(keys // scores.block_n * scores.block_n)
+        if step.causal:
+            text.add(f"whole = min((start + 1) // BLOCK_N * BLOCK_N, {whole})")
+            self._loop("n", "0", "whole", diagonal=False, tail=False)
+            self._loop("n", "whole", f"min(start + BLOCK_M, {text.size(keys)})", diagonal=True, tail=True)
+            return
+        if scores.whole_n:
+            self._loop("n", "0", text.size(keys), diagonal=False, tail=False)
+            return
+        self._loop("n", "0", whole, diagonal=False, tail=False)
+        self._loop("n", whole, text.size(keys), diagonal=False, tail=True)
+
+    def _walk_queries(self) -> None:
+        text, scores = self.text, self.scores
+        queries = text.size(scores.queries)
+        if not self.step.causal:
+            self._loop("m", "0", queries, diagonal=False, tail=True)
+            return
+        text.add(
+            "begin = start // BLOCK_M * BLOCK_M",
+            f"mixed = min((start + BLOCK_N - 1 + BLOCK_M - 1) // BLOCK_M * BLOCK_M, {queries})",
+        )
+        self._loop("m", "begin", "mixed", diagonal=True, tail=True)
+        self._loop("m", "mixed", queries, diagonal=False, tail=True)
+
+    def _loop(self, over: str, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
+        """The body for a tile of ``over``; ``tail``: keys may end in it."""
+        text, step, scores = self.text, self.step, self.scores
+        block = "BLOCK_N" if over == "n" else "BLOCK_M"
+        text.add(f"for base in range({begin}, {end}, {block}):")
+        text.depth += 1
+        text.add(f"{over} = base + tl.arange(0, {block})")
+        if over == "n":
+            self._load_keys(tail)
+        else:
+            self._load_queries()
+        text.add(*scores.lines("q", "k.T", diagonal, tail), "p = tl.exp2(s - level[:, None])")
+        text.add(f"dp = tl.dot(do, v.T{scores.precision})")
+        narrow = f".to({language_type(step.query.dtype)})"
+        dropped = "p"
+        if step.dropout:
+            factor = 0.0 if step.dropout >= 1.0 else 1.0 / (1.0 - step.dropout)
+            text.add(*scores.kept_lines(), f"factor = tl.where(kept, {factor!r}, 0.0)", "dp = dp * factor")
+            dropped = "(p * factor)"
+        if "value" in self.names:
+            text.add(f"d_value = tl.dot({dropped}{narrow}.T, do, d_value{scores.precision})")
+        if self.names != ("value",):
+            text.add(f"ds = (p * (dp - total[:, None])){narrow}")
+        if "key" in self.names:
+            text.add(f"d_key = tl.dot(ds.T, q, d_key{scores.precision})")
+        if "query" in self.names:
+            text.add(f"d_query = tl.dot(ds, k, d_query{scores.precision})")
+        text.depth -= 1
+
+    def _store(self, own: str) -> None:
+        text, scores = self.text, self.scores
+        length = scores.queries if own == "m" else scores.keys
+        whole = scores.whole_m if own == "m" else scores.whole_n
+        rows = "" if whole else f"({own}[:, None] < {text.size(length)})"
+        for name in self.names:
+            target, column = self.gradient(name), "e" if name == "value" else "d"
+            mask = scores.mask(rows, scores.width_mask(column)).replace(", other=0.0", "")
+            scale = "" if name == "value" else f" * ({self.step.scale!r})"
+            place = rows_at(text, target, f"grad_{name}", own, column)
+            text.add(f"tl.store({place}, (d_{name}{scale}).to({language_type(target.dtype)}){mask})")
+
+
+def _origin(names: tuple[str, ...]) -> tuple[tuple[str, str, str], ...]:
+    return tuple([("", name, "") for name in names])

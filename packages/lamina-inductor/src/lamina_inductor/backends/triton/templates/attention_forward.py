@@ -1,0 +1,135 @@
+"""Attention forward: one program for a tile of queries walks the keys with a running maximum and sum.
+
+Source: Dao et al. 2022 (FlashAttention), algorithm 1, with the maximum kept in the base of 2. Tiles of keys that the
+diagonal or the end cuts come last, so the loop over the others has no masks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ....ir.program import Attention
+from ....tune.candidates import AttentionCandidate
+from ..literals import language_type
+from ..program import TritonLaunch
+from .attention_text import Scores, lead_lines, offset_of, padded, rows_at
+from .gemm import ceil_div
+from .kernel_text import KernelText
+
+__all__ = ["ORIGIN", "attention_launches"]
+
+ORIGIN = (("", "attention_with_lse", ""),)
+
+
+def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
+    """The launch of a forward pass."""
+    text = KernelText(wide)
+    scores = Scores(step, text, config.block_m, config.block_n)
+    text.block(
+        BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=padded(scores.width), VALUES=padded(scores.value_width)
+    )
+    for name in ("query", "key", "value", "out", "lse"):
+        operand = getattr(step, name)
+        if operand is not None:
+            text.pointer(name, operand.dtype, operand)
+    scores.declare_mask()
+    _start(scores)
+    _walk_keys(scores)
+    _finish(scores)
+    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=ORIGIN)
+    heads: Any = 1
+    for size in scores.lead:
+        heads = heads * size
+    return [TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, config.block_m), heads))]
+
+
+def _start(scores: Scores) -> None:
+    step, text = scores.step, scores.text
+    wide = ".to(tl.int64)" if text.wide else ""
+    # The last queries of a causal product have most keys: they start first.
+    tile = "tl.num_programs(0) - 1 - tl.program_id(0)" if step.causal else "tl.program_id(0)"
+    text.add(
+        f"head = tl.program_id(1){wide}",
+        *lead_lines(text, scores.lead, "head"),
+        f"start = ({tile}) * BLOCK_M",
+        "m = start + tl.arange(0, BLOCK_M)",
+        "d = tl.arange(0, WIDTH)",
+        "e = tl.arange(0, VALUES)",
+    )
+    if step.dropout:
+        text.add("seed = tl.load(state)", "counter = tl.load(state + 1)")
+    mask = scores.mask(scores.row_mask(), scores.width_mask("d"))
+    text.add(
+        f"q = tl.load({rows_at(text, step.query, 'query', 'm', 'd')}{mask})",
+        'best = tl.full([BLOCK_M], float("-inf"), tl.float32)',
+        "total = tl.zeros([BLOCK_M], tl.float32)",
+        "acc = tl.zeros([BLOCK_M, VALUES], tl.float32)",
+        f"key_at = key{offset_of(text, step.key)}",
+        f"value_at = value{offset_of(text, step.value)}",
+    )
+
+
+def _walk_keys(scores: Scores) -> None:
+    """The loop over whole tiles of keys, then that over tiles with an end in them."""
+    step, text = scores.step, scores.text
+    keys = scores.keys
+    if not step.causal and scores.whole_n:
+        _loop(scores, "0", text.size(keys), diagonal=False, tail=False)
+        return
+    whole = text.size(keys // scores.block_n * scores.block_n)
+    if step.causal:
+        text.add(f"whole = min((start + 1) // BLOCK_N * BLOCK_N, {whole})")
+        text.add(f"end = min(start + BLOCK_M, {text.size(keys)})")
+        _loop(scores, "0", "whole", diagonal=False, tail=False)
+        _loop(scores, "whole", "end", diagonal=True, tail=True)
+        return
+    if not (isinstance(keys, int) and keys < scores.block_n):
+        _loop(scores, "0", whole, diagonal=False, tail=False)
+    _loop(scores, whole, text.size(keys), diagonal=False, tail=True)
+
+
+def _loop(scores: Scores, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
+    step, text = scores.step, scores.text
+    key_mask = scores.key_mask(tail)
+    k_at = f"key_at + (n[:, None] * {text.atom(step.key.strides[-2])} + d[None, :])"
+    v_at = f"value_at + (n[:, None] * {text.atom(step.value.strides[-2])} + e[None, :])"
+    text.add(f"for base in range({begin}, {end}, BLOCK_N):")
+    text.depth += 1
+    text.add(
+        "n = base + tl.arange(0, BLOCK_N)",
+        f"k = tl.load({k_at}{scores.mask(key_mask, scores.width_mask('d'))})",
+        *scores.lines("q", "k.T", diagonal, tail),
+        "top = tl.maximum(best, tl.max(s, 1))",
+    )
+    if step.mask is not None:  # a row may have no key yet
+        text.add('level = tl.where(top == float("-inf"), 0.0, top)')
+    level = "level" if step.mask is not None else "top"
+    text.add(
+        f"p = tl.exp2(s - {level}[:, None])",
+        f"shrink = tl.exp2(best - {level})",
+        "total = total * shrink + tl.sum(p, 1)",
+    )
+    if step.dropout:
+        text.add(*scores.kept_lines(), "p = tl.where(kept, p, 0.0)")
+    text.add(
+        f"v = tl.load({v_at}{scores.mask(key_mask, scores.width_mask('e'))})",
+        f"acc = tl.dot(p.to({language_type(step.value.dtype)}), v, acc * shrink[:, None]{scores.precision})",
+        "best = top",
+    )
+    text.depth -= 1
+
+
+def _finish(scores: Scores) -> None:
+    step, text = scores.step, scores.text
+    divisor = "total" if step.mask is None else "tl.where(total == 0.0, 1.0, total)"
+    text.add(f"acc = acc / ({divisor})[:, None]")
+    if 0.0 < step.dropout < 1.0:
+        text.add(f"acc *= {1.0 / (1.0 - step.dropout)!r}")
+    tail = scores.mask(scores.row_mask(), scores.width_mask("e")).replace(", other=0.0", "")
+    text.add(f"tl.store({rows_at(text, step.out, 'out', 'm', 'e')}, acc.to({language_type(step.out.dtype)}){tail})")
+    if step.lse is not None:
+        inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
+        level = "best" if step.mask is None else 'tl.where(best == float("-inf"), 0.0, best)'
+        place = f"lse{offset_of(text, step.lse)} + m * {text.atom(step.lse.strides[-2])}"
+        text.add(f"tl.store({place}, {level} * {math.log(2.0)!r} + tl.log(total){inside})")

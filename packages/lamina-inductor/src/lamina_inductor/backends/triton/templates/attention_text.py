@@ -1,0 +1,182 @@
+"""What the attention kernels share: which matrices a program works on, loads of rows, and scores with their masks.
+
+Scores are kept times log2(e), so that probabilities are powers of two. Names in the text: ``m``, ``n``: queries and
+keys of a tile; ``d``, ``e``: places in a head of queries and keys, and of values; ``b``, ``h``, ``g``: batch, head,
+group.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx import bool_, float32
+
+from ....ir.program import Attention, AttentionBackward, Operand
+from ..tiles import constant
+from .kernel_text import KernelText, is_multiple
+
+__all__ = ["LOG2E", "Scores", "lead_lines", "offset_of", "padded", "rows_at"]
+
+LOG2E = 1.0 / math.log(2.0)
+
+_LEAD = ("b", "h", "g")
+
+
+def padded(width: int) -> int:
+    """Elements of a tile that holds a head."""
+    return max(16, 1 << (width - 1).bit_length())
+
+
+# -- matrices --------------------------------------------------------------------------------------------
+
+
+def lead_lines(text: KernelText, lead: tuple[Any, ...], program: str, names: tuple[str, ...] = _LEAD) -> list[str]:
+    """Lines that define ``names``, the indices in dimensions ``lead``, from the number ``program``; 1 has none."""
+    lines: list[str] = []
+    rest = program
+    kept = [(name, size) for name, size in zip(names, lead, strict=True) if constant(size) != 1]
+    for place, (name, size) in enumerate(reversed(kept)):
+        last = place == len(kept) - 1
+        lines.append(f"{name} = {rest if last else f'{rest} % {text.atom(size)}'}")
+        rest = f"({rest} // {text.atom(size)})"
+    return lines
+
+
+def offset_of(text: KernelText, operand: Operand) -> str:
+    """`` + `` the offset of the matrix at ``b``, ``h``, ``g``."""
+    found = ""
+    for name, size, stride in zip(_LEAD, operand.shape, operand.strides, strict=False):
+        if constant(size) != 1 and constant(stride) != 0:
+            found += f" + {name} * {text.atom(stride)}"
+    return found
+
+
+def rows_at(text: KernelText, operand: Operand, name: str, rows: str, columns: str) -> str:
+    """Addresses of a tile: ``rows`` and ``columns`` are names of index vectors."""
+    row, column = operand.strides[-2:]
+    across = f"{columns}[None, :]" if constant(column) == 1 else f"{columns}[None, :] * {text.atom(column)}"
+    return f"{name}{offset_of(text, operand)} + ({rows}[:, None] * {text.atom(row)} + {across})"
+
+
+# -- scores ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of one step, as text.
+
+    lead: sizes of the dimensions in front of the matrices.
+    """
+
+    step: Attention | AttentionBackward
+    text: KernelText
+    block_m: int
+    block_n: int
+
+    @property
+    def lead(self) -> tuple[Any, ...]:
+        """Sizes in front of the matrices."""
+        return self.step.out.shape[:3]
+
+    @property
+    def queries(self) -> Any:
+        """L."""
+        return self.step.query.shape[-2]
+
+    @property
+    def keys(self) -> Any:
+        """S."""
+        return self.step.key.shape[-2]
+
+    @property
+    def width(self) -> int:
+        """E."""
+        return int(constant(self.step.query.shape[-1]) or 0)
+
+    @property
+    def value_width(self) -> int:
+        """Ev."""
+        return int(constant(self.step.value.shape[-1]) or 0)
+
+    @property
+    def whole_m(self) -> bool:
+        """Do tiles of queries end where the queries do?"""
+        return is_multiple(self.queries, self.block_m)
+
+    @property
+    def whole_n(self) -> bool:
+        """Do tiles of keys end where the keys do?"""
+        return is_multiple(self.keys, self.block_n)
+
+    @property
+    def precision(self) -> str:
+        """How ``tl.dot`` multiplies."""
+        return ', input_precision="ieee"' if self.step.query.dtype is float32 else ""
+
+    def mask(self, *parts: str) -> str:
+        """The arguments of a load that is masked by those parts that are not empty."""
+        found = [p for p in parts if p]
+        return f", {' & '.join(found)}, other=0.0" if found else ""
+
+    def row_mask(self) -> str:
+        """Of a tile of queries."""
+        return "" if self.whole_m else f"(m[:, None] < {self.text.size(self.queries)})"
+
+    def key_mask(self, tail: bool) -> str:
+        """Of a tile of keys; ``tail``: it may stand behind the last key."""
+        return f"(n[:, None] < {self.text.size(self.keys)})" if tail and not self.whole_n else ""
+
+    def width_mask(self, name: str) -> str:
+        """Of a head's elements, ``d`` or ``e``."""
+        width = self.width if name == "d" else self.value_width
+        return "" if padded(width) == width else f"({name}[None, :] < {width})"
+
+    def declare_mask(self) -> None:
+        """The pointer to the mask, and the random state."""
+        if self.step.mask is not None:
+            self.text.pointer("mask", self.step.mask.dtype, self.step.mask)
+        if self.step.dropout:
+            assert self.step.state is not None
+            self.text.pointer("state", self.step.state.dtype, self.step.state)
+
+    def lines(self, left: str, right: str, diagonal: bool, tail: bool) -> list[str]:
+        """``s``: scores of queries ``m`` and keys ``n``, [m, n], in the base of 2, -inf where one takes no part."""
+        step, text = self.step, self.text
+        factor = repr(step.scale * LOG2E)
+        lines = [f"s = tl.dot({left}, {right}{self.precision}) * {factor if step.scale >= 0 else f'({factor})'}"]
+        if diagonal and step.causal:
+            lines.append('s = tl.where(m[:, None] >= n[None, :], s, float("-inf"))')
+        if step.mask is not None:
+            lines.extend(self._masked(step.mask, tail))
+        if tail and not self.whole_n:
+            lines.append(f's = tl.where(n[None, :] < {text.size(self.keys)}, s, float("-inf"))')
+        return lines
+
+    def _masked(self, mask: Operand, tail: bool) -> list[str]:
+        row, column = (0 if constant(n) == 1 else s for n, s in zip(mask.shape[-2:], mask.strides[-2:], strict=True))
+        place = f"mask{offset_of(self.text, mask)} + (m[:, None] * {self.text.atom(row)}"
+        place += f" + n[None, :] * {self.text.atom(column)})"
+        inside = [self.row_mask(), self.key_mask(tail).replace("n[:, None]", "n[None, :]")]
+        where = " & ".join([p for p in inside if p])
+        load = f"tl.load({place}{f', {where}, other=0' if where else ''})"
+        if mask.dtype is bool_:
+            return [f's = tl.where({load} != 0, s, float("-inf"))']
+        return [f"s += {load} * {LOG2E!r}"]
+
+    def kept_lines(self) -> list[str]:
+        """``kept``: what dropout leaves, over m and n; the numbers are those of ``dropout_mask``."""
+        limit = round(self.step.dropout * 2**32)
+        if limit >= 2**32:
+            return ["kept = tl.full([BLOCK_M, BLOCK_N], False, tl.int1)"]
+        text, lead = self.text, self.lead
+        head = "0"
+        for name, size in zip(_LEAD, lead, strict=True):
+            if constant(size) != 1:
+                head = name if head == "0" else f"({head} * {text.atom(size)} + {name})"
+        row = f"({head} * {text.atom(self.queries)} + m[:, None]).to(tl.int64)"
+        return [
+            f"number = {row} * {text.atom(self.keys)} + n[None, :]",
+            f"kept = lm_philox(seed, counter, number) >= tl.full([], {limit}, tl.uint32)",
+        ]

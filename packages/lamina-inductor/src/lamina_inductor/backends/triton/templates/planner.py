@@ -1,0 +1,155 @@
+"""Which template prints a step, with which block sizes: the planner that the backend gives to ``expand_steps``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lamina_fx.symbolic import Expr
+
+from ....ir.kernel import Let, walk
+from ....ir.program import Attention, AttentionBackward, Buffer, Gemm, KernelCall, Operand, Program
+from ....lower.pointwise import COSTS
+from ....tune.candidates import Candidate, GemmCandidate, LibraryCandidate
+from ....tune.devices import Gpu, gpu_of
+from ....tune.model import rank
+from ....tune.problems import AttentionProblem, GemmProblem, Problem
+from ....tune.tables import candidates
+from ..program import TritonLaunch
+from ..tiles import constant
+from .attention_backward import attention_backward_launches
+from .attention_forward import attention_launches
+from .gemm import can_describe, gemm_launches, is_gemm
+
+__all__ = ["Choose", "TemplatePlanner", "best_guess"]
+
+Choose = Callable[[Problem, list[Candidate], Callable[[Candidate], "list[TritonLaunch] | None"]], Candidate]
+"""(problem, candidates that fit, best guess first; how one is printed) -> the one to use. A tuner measures here."""
+
+SYMBOLIC = 1024
+"""What a symbolic size is taken for when block sizes are chosen."""
+
+
+def best_guess(problem: Problem, ranked: list[Candidate], show: Any) -> Candidate:
+    """What the cost model puts first."""
+    return ranked[0]
+
+
+class TemplatePlanner:
+    """Chooses by the cost model, or by ``choose``; ``sm`` and ``multiprocessors`` describe the device."""
+
+    def __init__(self, sm: int = 90, multiprocessors: int | None = None, choose: Choose = best_guess) -> None:
+        self.gpu: Gpu = gpu_of(sm, multiprocessors)
+        self.choose = choose
+
+    def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
+        """The kernels of a step, or None: a library or the reference runs it."""
+        if type(step) is Gemm and is_gemm(step):
+            wide = _is_wide(program, step.left, step.right, step.out, *_operands_of(program, step.epilogue))
+            return self._pick(gemm_problem(step), lambda c: self._gemm(step, c, wide))
+        if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
+            wide = _is_wide(program, *step.operands)
+            if isinstance(step, Attention):
+                return self._pick(attention_problem(step), lambda c: attention_launches(step, c, wide))
+            return self._pick(attention_problem(step), lambda c: attention_backward_launches(step, c, wide))
+        return None
+
+    def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
+        if isinstance(candidate, LibraryCandidate):
+            return None
+        assert isinstance(candidate, GemmCandidate)
+        return gemm_launches(step, candidate, wide, self.gpu.multiprocessors)
+
+    def _pick(self, problem: Problem, show: Callable[[Candidate], Any]) -> list[TritonLaunch] | None:
+        ranked = rank(problem, candidates(problem), self.gpu)
+        if not ranked:
+            return None
+        return show(self.choose(problem, ranked, show))
+
+
+def _operands_of(program: Program, call: KernelCall | None) -> list[Operand]:
+    if call is None:
+        return []
+    found = [program.buffers[b] for b in call.buffers]
+    return [Operand(b.name, b.dtype, 0, b.shape, b.strides) for b in found]
+
+
+def _is_wide(program: Program, *operands: Operand) -> bool:
+    """May an index into one of the operands' buffers need more than 31 bits?"""
+    return any(_is_large(program.buffers[o.buffer]) for o in operands)
+
+
+def _is_large(buffer: Buffer) -> bool:
+    extent: Any = 1
+    for size, stride in zip(buffer.shape, buffer.strides, strict=True):
+        extent = extent + (size - 1) * stride
+    upper = constant(extent.range()[1] if isinstance(extent, Expr) else extent)
+    return upper is None or upper + (1 << 16) >= 1 << 31
+
+
+# -- problems --------------------------------------------------------------------------------------------
+
+
+def _number(size: Any) -> int:
+    known = constant(size)
+    if known is not None:
+        return known
+    return max(1, int(size.evaluate(dict.fromkeys(size.free_symbols, SYMBOLIC))))
+
+
+def gemm_problem(step: Gemm) -> GemmProblem:
+    """A product as the tuner sees it."""
+    batch = 1
+    for size in step.out.shape[:-2]:
+        batch *= _number(size)
+    m, n, k = _number(step.out.shape[-2]), _number(step.out.shape[-1]), _number(step.left.shape[-1])
+    text, moved, cost = epilogue_of(step.epilogue, step.out.buffer)
+    if step.epilogue is None or not step.scratch:
+        moved += step.out.dtype.itemsize
+    described = can_describe(step.left) and can_describe(step.right)
+    left, right = _lies(step.left, "mk"), _lies(step.right, "kn")
+    return GemmProblem(step.left.dtype.name, batch, m, n, k, left, right, described, text, moved, cost)
+
+
+def _lies(operand: Operand, names: str) -> str:
+    """Which dimension's elements lie together."""
+    outer, inner = operand.strides[-2:]
+    return names[1] if constant(inner) == 1 else names[0] if constant(outer) == 1 else ""
+
+
+def epilogue_of(call: KernelCall | None, product: str) -> tuple[str, float, int]:
+    """(operators, bytes per element, work per element) of an epilogue."""
+    if call is None:
+        return "", 0.0, 0
+    moved = 0.0
+    for param, buffer in zip(call.kernel.params, call.buffers, strict=True):
+        if buffer != product or param.role != "in":
+            moved += param.dtype.itemsize
+    cost = sum(COSTS.get(s.op, 1) for s in walk(call.kernel.body) if type(s) is Let)
+    operators = "+".join(dict.fromkeys(op for _, op, _ in call.kernel.origins))
+    return operators, moved, cost
+
+
+WIDEST = 256
+"""Longest head of attention that has a template."""
+
+
+def is_attention(step: Attention | AttentionBackward) -> bool:
+    """Is there a template for it?"""
+    widths = [constant(o.shape[-1]) for o in (step.query, step.value)]
+    sizes = (step.query.shape[-2], step.key.shape[-2], *step.out.shape[:3])
+    known = all(w is not None and 0 < w <= WIDEST for w in widths) and all(constant(s) != 0 for s in sizes)
+    return known and step.query.dtype.name in ("float16", "bfloat16", "float32")
+
+
+def attention_problem(step: Attention | AttentionBackward) -> AttentionProblem:
+    """Attention as the tuner sees it."""
+    heads = 1
+    for size in step.out.shape[:3]:
+        heads *= _number(size)
+    mask = "" if step.mask is None else step.mask.dtype.name
+    return AttentionProblem(
+        step.query.dtype.name, heads, _number(step.query.shape[-2]), _number(step.key.shape[-2]),
+        _number(step.query.shape[-1]), _number(step.value.shape[-1]), step.causal, mask, bool(step.dropout),
+        isinstance(step, AttentionBackward),
+    )  # fmt: skip

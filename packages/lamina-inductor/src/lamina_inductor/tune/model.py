@@ -1,0 +1,171 @@
+"""What a candidate would take: resources, which rule it out before it is compiled, and an estimate of its time.
+
+The time of a product is the number of waves of programs times that of one program: the largest of its arithmetic, its
+loads through the second-level cache and its share of the memory's bandwidth, and behind it the epilogue, which overlaps
+with arithmetic only where another program shares the multiprocessor. The numbers rank candidates; they are no forecast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCandidate
+from .devices import Gpu
+from .problems import AttentionProblem, GemmProblem, Problem
+
+__all__ = ["Resources", "estimate", "fits", "rank", "resources"]
+
+_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Of one program: bytes of shared memory, registers of a thread, threads."""
+
+    shared: int
+    registers: int
+    threads: int
+
+
+def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
+    """What a program of the candidate takes, about."""
+    size = _BYTES[problem.dtype]
+    if isinstance(candidate, GemmCandidate):
+        tile = candidate.block_m * candidate.block_n
+        stage = (candidate.block_m + candidate.block_n) * candidate.block_k * size
+        threads = candidate.warps * 32
+        shared = max(stage * max(candidate.stages, 1), tile * size if problem.epilogue_bytes else 0)
+        operands = 0 if gpu.sm >= 90 and candidate.warps % 4 == 0 else stage // 4 // threads // 2
+        return Resources(shared, tile // threads + operands + 48, threads)
+    assert isinstance(candidate, AttentionCandidate) and isinstance(problem, AttentionProblem)
+    threads = candidate.warps * 32
+    keys = candidate.block_n * (problem.width + problem.value_width) * size
+    scores = candidate.block_m * candidate.block_n * (2 if problem.backward else 1)
+    sums = candidate.block_m * (problem.value_width + (problem.width if problem.backward else 0))
+    queries = candidate.block_m * problem.width * size * (2 if problem.backward else 1)
+    return Resources(keys * candidate.stages + queries, (scores * 3 // 2 + sums) // threads + 40, threads)
+
+
+def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
+    """Can the candidate run, with registers to spare?"""
+    if isinstance(candidate, LibraryCandidate):
+        return True
+    described = isinstance(problem, GemmProblem) and problem.described and gpu.sm >= 90
+    if isinstance(candidate, GemmCandidate) and candidate.descriptors and not described:
+        return False
+    need = resources(problem, candidate, gpu)
+    return need.shared <= gpu.shared and need.registers <= 255 and need.registers * need.threads <= gpu.registers
+
+
+def resident(need: Resources, gpu: Gpu) -> int:
+    """Programs that share a multiprocessor."""
+    by_registers = gpu.registers // max(1, need.registers * need.threads)
+    by_shared = gpu.shared_total // (need.shared + 1024)
+    return max(1, min(by_registers, by_shared, gpu.threads // need.threads))
+
+
+def estimate(problem: Problem, candidate: Candidate, gpu: Gpu) -> float:
+    """Seconds."""
+    if isinstance(problem, AttentionProblem):
+        assert isinstance(candidate, AttentionCandidate)
+        return _attention(problem, candidate, gpu)
+    if isinstance(candidate, LibraryCandidate):
+        return _library(problem, gpu)
+    assert isinstance(candidate, GemmCandidate)
+    return _gemm(problem, candidate, gpu)
+
+
+def rank(problem: Problem, candidates: tuple[Candidate, ...], gpu: Gpu) -> list[Candidate]:
+    """Those that fit, the one with the smallest estimate first; equals keep their order."""
+    return sorted([c for c in candidates if fits(problem, c, gpu)], key=lambda c: estimate(problem, c, gpu))
+
+
+# -- products --------------------------------------------------------------------------------------------
+
+
+def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
+    size = _BYTES[problem.dtype]
+    need = resources(problem, candidate, gpu)
+    slots = resident(need, gpu)
+    tiles = -(-problem.m // candidate.block_m) * -(-problem.n // candidate.block_n) * problem.batch
+    programs = tiles * candidate.split
+    steps = -(-problem.k // (candidate.block_k * candidate.split))
+    area = candidate.block_m * candidate.block_n
+    depth = steps * candidate.block_k
+    rate = gpu.rates[problem.dtype] / gpu.multiprocessors * _efficiency(problem, candidate, gpu)
+    busy = min(slots, max(1, programs // gpu.multiprocessors))
+    arithmetic = 2.0 * area * depth / rate * busy
+    bytes_in = (candidate.block_m + candidate.block_n) * depth * size
+    loads = bytes_in / (gpu.cache / gpu.multiprocessors) * busy
+    after = area * (4 if candidate.split > 1 else problem.epilogue_bytes or size) / (gpu.memory / gpu.multiprocessors)
+    work = area * problem.epilogue_cost / (64.0 * 1.7e9) / (2 if busy > 1 or candidate.persistent else 1)
+    fill = 1.0e-6 + 0.1e-6 * candidate.stages
+    waves = -(-programs // (gpu.multiprocessors * busy))
+    last = programs - (waves - 1) * gpu.multiprocessors * busy
+    share = 1.0 if last >= gpu.multiprocessors * busy else max(1.0 / busy, last / (gpu.multiprocessors * busy))
+    one = max(arithmetic, loads) + after + work * busy + fill
+    total = one * (waves - 1 + (share if busy > 1 else 1.0))
+    moved = (problem.m + problem.n) * problem.k * size * problem.batch / gpu.memory
+    extra = 0.0
+    if candidate.split > 1:
+        extra = gpu.launch + problem.m * problem.n * problem.batch * 4 * (candidate.split + 1) / gpu.memory
+    return gpu.launch + max(total, moved) + extra
+
+
+def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
+    """The part of the rate that tiles of this form reach."""
+    if problem.dtype == "float32":
+        return 0.55 if candidate.block_k <= 32 else 0.4
+    side = min(candidate.block_m, candidate.block_n)
+    found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.9)
+    if candidate.block_m * candidate.block_n >= 128 * 256:
+        found = 0.97
+    if gpu.sm >= 90 and candidate.warps < 4:
+        found *= 0.7
+    if candidate.block_k < 64:
+        found *= 0.9
+    if candidate.stages < 3:
+        found *= 0.9
+    if candidate.descriptors:
+        found *= 1.015
+    contiguous = bool(problem.left) and bool(problem.right)
+    return found if contiguous else found * 0.5
+
+
+def _library(problem: GemmProblem, gpu: Gpu) -> float:
+    """The library's best kernel, about, and a kernel for the epilogue."""
+    size = _BYTES[problem.dtype]
+    flops = 2.0 * problem.m * problem.n * problem.k * problem.batch
+    tiles = -(-problem.m // 128) * -(-problem.n // 128) * problem.batch
+    filled = min(1.0, tiles / gpu.multiprocessors)
+    waves = tiles / gpu.multiprocessors
+    part = waves / -(-waves // 1) if waves > 1 else max(filled, 0.35)
+    compute = flops / (gpu.rates[problem.dtype] * gpu.library * part)
+    moved = ((problem.m + problem.n) * problem.k + problem.m * problem.n) * size * problem.batch / gpu.memory
+    time = gpu.launch + max(compute, moved)
+    if problem.epilogue:
+        elements = problem.m * problem.n * problem.batch
+        time += gpu.launch + elements * (size + problem.epilogue_bytes) / gpu.memory
+    return time
+
+
+# -- attention -------------------------------------------------------------------------------------------
+
+
+def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gpu) -> float:
+    need = resources(problem, candidate, gpu)
+    slots = resident(need, gpu)
+    programs = -(-problem.queries // candidate.block_m) * problem.heads
+    keys = -(-problem.keys // candidate.block_n) * candidate.block_n / (2 if problem.causal else 1)
+    products = 5 if problem.backward else 2
+    flops = products * candidate.block_m * keys * (problem.width + problem.value_width)
+    exponentials = candidate.block_m * keys
+    rate = gpu.rates[problem.dtype] / gpu.multiprocessors
+    if problem.dtype != "float32":
+        rate *= {16: 0.25, 32: 0.4, 64: 0.6}.get(min(candidate.block_m, candidate.block_n), 0.75)
+    busy = min(slots, max(1, programs // gpu.multiprocessors))
+    arithmetic = flops / rate
+    other = exponentials * 20 / (128 * 1.7e9)
+    one = (max(arithmetic, other) + 0.4 * min(arithmetic, other)) * busy if busy > 1 else arithmetic + other
+    waves = -(-programs // (gpu.multiprocessors * busy))
+    return gpu.launch + waves * (one + 1.5e-6)

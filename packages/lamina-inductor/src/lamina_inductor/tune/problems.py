@@ -1,0 +1,69 @@
+"""What is computed, as far as the choice of a kernel depends on it: sizes, types, strides, what is fused.
+
+``key`` is the text under which results are recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+__all__ = ["AttentionProblem", "GemmProblem", "Problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class GemmProblem:
+    """``batch`` products of ``m`` x ``k`` by ``k`` x ``n``.
+
+    left, right: ``"k"`` or ``"m"``/``"n"``, the dimension whose elements lie together (``""``: none). epilogue: the
+    text of what is fused behind, epilogue_bytes: read and written by it per element, epilogue_cost: its work per
+    element. described: operands may be read through descriptors. window: taps of a convolution's window, 1 for a
+    product.
+    """
+
+    dtype: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    left: str
+    right: str
+    described: bool = False
+    epilogue: str = ""
+    epilogue_bytes: float = 0.0
+    epilogue_cost: int = 0
+    window: int = 1
+
+    @property
+    def key(self) -> str:
+        """One line."""
+        shape = f"{self.batch}x{self.m}x{self.n}x{self.k}"
+        kind = "gemm" if self.window == 1 else f"convolution of {self.window}"
+        return f"{kind} {self.dtype} {shape} {self.left}{self.right}{' described' * self.described} {self.epilogue}"
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionProblem:
+    """``heads`` (batch included) of ``queries`` x ``keys`` with heads of ``width`` (values: ``value_width``)."""
+
+    dtype: str
+    heads: int
+    queries: int
+    keys: int
+    width: int
+    value_width: int
+    causal: bool
+    mask: str = ""
+    dropout: bool = False
+    backward: bool = False
+
+    @property
+    def key(self) -> str:
+        """One line."""
+        words = [self.dtype, f"{self.heads}x{self.queries}x{self.keys}x{self.width}x{self.value_width}", self.mask]
+        words += ["causal"] * self.causal + ["dropout"] * self.dropout + ["backward"] * self.backward
+        return "attention " + " ".join([w for w in words if w])
+
+
+Problem = Union[GemmProblem, AttentionProblem]
+"""Any of them."""

@@ -1,0 +1,74 @@
+"""The candidates of each template, before any is ruled out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCandidate
+from .problems import AttentionProblem, GemmProblem, Problem
+
+__all__ = ["candidates"]
+
+_HALF = (
+    # block_m, block_n, block_k, warps, stages
+    (128, 256, 64, 8, 3), (128, 256, 64, 8, 4), (256, 128, 64, 8, 3), (256, 128, 64, 8, 4), (128, 128, 64, 8, 4),
+    (128, 128, 64, 4, 3), (128, 128, 64, 4, 4), (128, 128, 32, 4, 4), (128, 64, 64, 4, 4), (64, 128, 64, 4, 4),
+    (64, 256, 64, 4, 3), (64, 64, 64, 4, 4), (64, 64, 32, 4, 4), (64, 32, 64, 4, 4), (32, 64, 64, 4, 4),
+    (128, 32, 64, 4, 4), (32, 128, 64, 4, 4), (16, 64, 128, 4, 4), (16, 128, 64, 4, 4), (64, 16, 128, 4, 4),
+    (32, 32, 64, 2, 4), (16, 32, 128, 2, 4), (16, 16, 128, 2, 3),
+)  # fmt: skip
+
+_SINGLE = (
+    (128, 128, 16, 8, 3), (128, 64, 16, 8, 3), (64, 128, 16, 8, 3), (64, 64, 32, 4, 3), (64, 32, 32, 4, 3),
+    (32, 64, 32, 4, 3), (32, 32, 32, 4, 3), (16, 64, 32, 2, 3), (64, 16, 32, 2, 3), (16, 16, 32, 1, 3),
+)  # fmt: skip
+
+_SPLITS = (2, 4, 8, 16, 32)
+
+_FORWARD = (
+    # block_m (queries), block_n (keys), warps, stages
+    (128, 128, 8, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 3), (64, 64, 4, 3), (64, 64, 4, 2),
+    (128, 32, 4, 3), (64, 32, 4, 3), (32, 64, 4, 2), (32, 32, 4, 2), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 2, 1),
+)  # fmt: skip
+
+_BACKWARD = (
+    (128, 128, 8, 2), (64, 128, 8, 2), (128, 64, 8, 2), (64, 64, 4, 2), (64, 64, 8, 2), (64, 32, 4, 2),
+    (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
+)  # fmt: skip
+
+
+def candidates(problem: Problem) -> tuple[Candidate, ...]:
+    """All that may be tried for a problem, without those whose tiles are far larger than it."""
+    if isinstance(problem, AttentionProblem):
+        rows = _BACKWARD if problem.backward else _FORWARD
+        return tuple([AttentionCandidate(*row) for row in rows])
+    result: list[Candidate] = []
+    for row in _SINGLE if problem.dtype == "float32" else _HALF:
+        base = GemmCandidate(*row)
+        if not _is_sized(base.block_m, problem.m) or not _is_sized(base.block_n, problem.n):
+            continue
+        result.append(base)
+        result.extend(_variants(problem, base))
+    if problem.window == 1:
+        result.append(LibraryCandidate())
+    return tuple(result)
+
+
+def _is_sized(block: int, size: int) -> bool:
+    return block <= 16 or block < 2 * size
+
+
+def _variants(problem: GemmProblem, base: GemmCandidate) -> list[Candidate]:
+    found: list[Candidate] = []
+    tiles = -(-problem.m // base.block_m) * -(-problem.n // base.block_n) * problem.batch
+    large = base.block_m * base.block_n >= 128 * 128
+    if problem.window == 1 and large and tiles > 132:
+        found.append(replace(base, persistent=True))
+    if problem.described and problem.window == 1 and problem.dtype != "float32":
+        found.append(replace(base, descriptors=True))
+        if large and tiles > 132:
+            found.append(replace(base, descriptors=True, persistent=True))
+    if problem.window == 1 and tiles < 264:
+        steps = -(-problem.k // base.block_k)
+        found.extend(replace(base, split=s) for s in _SPLITS if steps >= 4 * s and tiles * s <= 1056)
+    return found

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from triton_templates import ATTENTIONS, GEMMS, SMALL, emit_with, floats, kept_graph
+
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
+from lamina_fx.symbolic import ShapeEnv
+from lamina_inductor.backends.triton import TritonBackend, compile_ptx
+from lamina_inductor.ir.interpret_program import run_program
+from lamina_inductor.ir.program import Gemm
+from lamina_inductor.schedule.program import build_program
+from lamina_inductor.schedule.style import CPU_LOOPS, GRID_LOOPS
+from lamina_inductor.tune.candidates import AttentionCandidate, GemmCandidate, LibraryCandidate, label
+from lamina_prims import decompose, ops
+
+CASES = GEMMS | ATTENTIONS
+GOLDEN = {
+    "linear with residual": "product_with_epilogue",
+    "wide sums": "split_product",
+    "causal of odd lengths": "attention",
+    "causal gradients": "attention_backward",
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_templates(name: str, golden: Any) -> None:
+    fn, inputs, candidates = CASES[name]
+    program = emit_with(kept_graph(fn, inputs), candidates[0])
+    golden(f"triton_{GOLDEN[name]}.py.txt", "\n\n".join(k.source for k in program.kernels))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_the_program_means(name: str) -> None:
+    """Epilogues as kernel IR, in NumPy: the loops for a tile mean what the graph means."""
+    fn, inputs, _ = CASES[name]
+    graph = kept_graph(fn, inputs)
+    program = build_program(graph, loops=GRID_LOOPS)
+    plain = build_program(graph, loops=replace(GRID_LOOPS, epilogue=lambda *given: False))
+    got, want = (run_program(p, [np.array(a) for a in inputs]) for p in (program, plain))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_an_epilogue_on_tiles_needs_no_memory_for_the_product() -> None:
+    fn, inputs, _ = GEMMS["bias and gelu"]
+    (step,) = build_program(kept_graph(fn, inputs), loops=GRID_LOOPS).steps
+    assert type(step) is Gemm and step.scratch and step.epilogue is not None
+
+
+def test_the_library_takes_the_epilogue_apart() -> None:
+    fn, inputs, _ = GEMMS["bias and gelu"]
+    program = emit_with(kept_graph(fn, inputs), LibraryCandidate())
+    assert [e.operator for e in program.externs] == ["dot_general"]
+    assert [launch.kernel.name for launch in program.launches] == ["k0_add_mul_erf"]
+
+
+def test_equal_products_share_a_kernel() -> None:
+    def fn(x: Any, a: Any, b: Any) -> Any:
+        return ops.relu(ops.matmul(ops.relu(ops.matmul(x, a)), b))
+
+    program = emit_with(kept_graph(fn, tuple(floats(64, 64) for _ in range(3))), SMALL)
+    assert [k.name for k in program.kernels] == ["t0_dot_general_maximum"]
+    assert len(program.launches) == 2
+
+
+def test_a_product_is_not_overwritten_while_others_read_its_operand() -> None:
+    """x += relu(x @ w): a tile that is done may not write rows that other tiles still read."""
+
+    def fn(x: Any, w: Any) -> Any:
+        return ops.copy_to(x, ops.add(x, ops.relu(ops.matmul(x, w))))
+
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    x, w = (builder.proxy(graph.placeholder(n, spec=TensorSpec((64, 64), bfloat16))) for n in "xw")
+    fn(x, w)
+    graph.output((x.node,))
+    graph = decompose(graph, level="prims")
+    for loops in (GRID_LOOPS, CPU_LOOPS):
+        step = next(s for s in build_program(graph, loops=loops).steps if type(s) is Gemm)
+        call = step.epilogue
+        pairs = zip(call.kernel.params, call.buffers, strict=True) if call else ()
+        assert step.left.buffer not in [b for p, b in pairs if p.role != "in"]
+
+
+def test_symbolic_rows_are_a_parameter() -> None:
+    env = ShapeEnv()
+    rows = env.create_symbol(6, "x.shape[0]")
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    x = builder.proxy(graph.placeholder("x", spec=TensorSpec((rows, 64), bfloat16)))
+    w = builder.proxy(graph.placeholder("w", spec=TensorSpec((64, 64), bfloat16)))
+    graph.output((ops.relu(ops.matmul(x, w)).node,))
+    (launch,) = emit_with(decompose(graph, level="prims"), SMALL).launches
+    assert ("n_s0", "i32") in launch.kernel.parameters or ("n_s0", "i64") in launch.kernel.parameters
+    assert launch.sizes == (rows.expr,)
+    assert launch.grid[0].evaluate({rows.expr: 65}) == 6
+
+
+# -- with triton -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, str | None]:
+    """What the interpreter says of every case; its patches hold for a whole process, so it has one of its own."""
+    pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+    script = Path(__file__).parent / "triton_templates_interpreted.py"
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("case", [f"{n}: {label(c)}" for n, (_, _, found) in CASES.items() for c in found])
+def test_templates_compute_what_the_references_do(case: str, report: dict[str, str | None]) -> None:
+    assert report[case] is None, report[case]
+
+
+@pytest.fixture(scope="module")
+def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton-cache")))
+        yield
+
+
+COMPILED = (
+    "bias and gelu", "half", "several results", "batches", "rows of a table", "causal of odd lengths", "dropout",
+    "a boolean mask", "gradients under an additive mask", "gradients with dropout", "gradients of grouped queries",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+@pytest.mark.parametrize("name", COMPILED)
+def test_templates_compile(name: str, sm: int, _private_cache: None) -> None:
+    pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+    fn, inputs, candidates = CASES[name]
+    candidate = candidates[0 if sm == 80 else -1]
+    for kernel in emit_with(kept_graph(fn, inputs), candidate).kernels:
+        compiled = compile_ptx(kernel, sm)
+        assert compiled.registers is None or 0 < compiled.registers <= 255
+
+
+LARGE: dict[str, tuple[Any, tuple[tuple[int, ...], ...], Any]] = {
+    "product": (
+        lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)), ((4096, 4096), (4096, 4096), (4096,)),
+        GemmCandidate(128, 128, 64, 8, 3),
+    ),
+    "attention": (
+        lambda q, k, v: ops.attention_with_lse(q, k, v, None, True, 0.125)[0], ((8, 16, 2048, 64),) * 3,
+        AttentionCandidate(128, 64, 4, 3),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sm", [80, 90])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_tiles_use_the_matrix_units_and_stay_in_registers(name: str, sm: int, _private_cache: None) -> None:
+    pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+    fn, shapes, candidate = LARGE[name]
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    values = [builder.proxy(graph.placeholder(f"x{k}", spec=TensorSpec(s, bfloat16))) for k, s in enumerate(shapes)]
+    graph.output((fn(*values).node,))
+    (kernel,) = emit_with(decompose(graph, level="prims", keep=TritonBackend.keep), candidate).kernels
+    compiled = compile_ptx(kernel, sm)
+    assert ("wgmma.mma_async" if sm == 90 else "mma.sync") in compiled.ptx
+    assert not compiled.spills

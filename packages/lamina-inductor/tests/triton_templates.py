@@ -1,0 +1,196 @@
+"""Cases for the tests of templates: graphs, and the candidates that print them.
+
+``GEMMS``, ``ATTENTIONS``, ``CONVOLUTIONS``: name -> (function over operators, inputs, candidates).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from tracing import spec_of
+
+from lamina_fx import Graph, GraphBuilder, float32
+from lamina_inductor.backends.triton import TritonBackend, TritonProgram
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
+from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, GemmCandidate
+from lamina_prims import decompose, ops
+
+__all__ = ["ATTENTIONS", "GEMMS", "emit_with", "kept_graph"]
+
+RNG = np.random.default_rng(11)
+BF16 = ml_dtypes.bfloat16
+SMALL = GemmCandidate(32, 32, 32, 4, 2, group=2)
+STATE = np.array([77, 2**33 + 5], np.int64)
+
+
+def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def kept_graph(fn: Any, inputs: tuple[Any, ...]) -> Graph:
+    """The graph of ``fn`` over arrays like these, in strict primitives and what the backend keeps."""
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    values = [builder.proxy(graph.placeholder(f"x{k}", spec=spec_of(a))) for k, a in enumerate(inputs)]
+    result = fn(*values)
+    graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
+    return decompose(graph, level="prims", keep=TritonBackend.keep)
+
+
+def emit_with(graph: Graph, candidate: Candidate) -> TritonProgram:
+    """The program with every template of this form."""
+    planner = TemplatePlanner(multiprocessors=3, choose=lambda problem, ranked, show: candidate)
+    return TritonBackend(planner).emit(graph)
+
+
+def transposed(x: Any) -> Any:
+    return ops.permute(x, (1, 0))
+
+
+def many_results(x: Any, w: Any, b: Any) -> Any:
+    y = ops.add(ops.matmul(x, w), b)
+    return ops.relu(y), ops.gt(y, 0.0), ops.convert_element_type(y, float32)
+
+
+def batch_of_heads(q: Any, k: Any) -> Any:
+    return ops.mul(ops.matmul(q, ops.mT(k)), 0.125)
+
+
+def split_heads(x: Any, w: Any, b: Any) -> Any:
+    """(B, T, C) to (B, H, T, D)."""
+    y = ops.add(ops.matmul(x, w), b)
+    return ops.permute(ops.reshape(y, (2, 20, 4, 16)), (0, 2, 1, 3))
+
+
+def gathered(x: Any, w: Any, table: Any, index: Any) -> Any:
+    return ops.add(ops.matmul(x, w), ops.embedding(index, table))
+
+
+def linear(x: Any, w: Any, b: Any) -> Any:
+    return ops.gelu(ops.add(ops.matmul(x, transposed(w)), b))
+
+
+PERSISTENT = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True)
+SPLIT = GemmCandidate(16, 32, 16, 2, 2, split=3)
+DESCRIBED = GemmCandidate(32, 32, 32, 4, 2, group=2, descriptors=True)
+
+GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
+    "plain": (ops.matmul, (floats(64, 96), floats(96, 64)), (SMALL, PERSISTENT, SPLIT)),
+    "odd sizes": (ops.matmul, (floats(37, 45), floats(45, 71)), (SMALL, PERSISTENT, SPLIT)),
+    "bias and gelu": (
+        lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
+        (floats(50, 64, dtype=BF16), floats(64, 40, dtype=BF16), floats(40, dtype=BF16)), (SMALL, PERSISTENT, SPLIT),
+    ),
+    "linear with residual": (
+        lambda x, w, b, r: ops.add(linear(x, w, b), r),
+        (floats(64, 64, dtype=BF16), floats(96, 64, dtype=BF16), floats(96, dtype=BF16), floats(64, 96, dtype=BF16)),
+        (SMALL, DESCRIBED),
+    ),
+    "half": (
+        lambda x, w: ops.relu(ops.matmul(transposed(x), w)),
+        (floats(64, 32, dtype=np.float16), floats(64, 64, dtype=np.float16)), (SMALL, DESCRIBED),
+    ),
+    "several results": (
+        many_results, tuple(floats(*s, dtype=np.float16) for s in ((33, 64), (64, 64), (64,))),
+        (SMALL, PERSISTENT, SPLIT),
+    ),
+    "batches": (batch_of_heads, (floats(2, 3, 40, 16), floats(2, 3, 50, 16)), (SMALL, PERSISTENT, SPLIT)),
+    "heads": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (SMALL, PERSISTENT, SPLIT)),
+    "rows of a table": (
+        gathered, (floats(40, 32), floats(32, 64), floats(9, 64), RNG.integers(0, 9, 40)), (SMALL, SPLIT),
+    ),
+    "wide sums": (ops.matmul, (floats(3, 300), floats(300, 20)), (SPLIT,)),
+}  # fmt: skip
+
+
+# -- attention -------------------------------------------------------------------------------------------
+
+
+def attention(**how: Any) -> Any:
+    def fn(q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        mask = rest[0] if how.get("mask") else None
+        state = rest[-1] if how.get("dropout") else None
+        return ops.attention_with_lse(q, k, v, mask, how.get("causal", False), 0.25, how.get("dropout", 0.0), state)
+
+    return fn
+
+
+def backward(**how: Any) -> Any:
+    def fn(g: Any, gl: Any, q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        mask = rest[0] if how.get("mask") else None
+        state = rest[-1] if how.get("dropout") else None
+        tail = (mask, how.get("causal", False), 0.25, how.get("dropout", 0.0), state)
+        out, lse = ops.attention_with_lse(q, k, v, *tail)
+        return ops.attention_backward(g, gl, out, lse, q, k, v, *tail)
+
+    return fn
+
+
+def matrices(lead: tuple[int, ...], rows: int, keys: int, width: int, dtype: Any = np.float32) -> tuple[Any, ...]:
+    return floats(*lead, rows, width, dtype=dtype), *(floats(*lead, keys, width, dtype=dtype) for _ in range(2))
+
+
+def gradients(lead: tuple[int, ...], rows: int, width: int, dtype: Any = np.float32) -> tuple[Any, ...]:
+    return floats(*lead, rows, width, dtype=dtype), floats(*lead, rows, 1)
+
+
+def with_empty_rows(*shape: int) -> np.ndarray:
+    mask = RNG.random(shape) < 0.6
+    mask[..., 3, :] = False
+    return mask
+
+
+TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
+TILE = TILES[:1]
+
+ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]]] = {
+    "whole tiles": (attention(), matrices((2, 3), 32, 64, 16), TILES),
+    "odd lengths": (attention(), matrices((2,), 45, 37, 24), TILES),
+    "causal": (attention(causal=True), matrices((2,), 64, 64, 16), TILES),
+    "causal of odd lengths": (attention(causal=True), matrices((2,), 45, 37, 16), TILES),
+    "causal with more keys": (attention(causal=True), matrices((2,), 37, 70, 16), TILES),
+    "bfloat16": (attention(causal=True), matrices((1, 2), 48, 48, 16, BF16), TILE),
+    "attention in half": (attention(), matrices((1, 2), 48, 48, 32, np.float16), TILE),
+    "a boolean mask": (attention(mask=True), (*matrices((2, 2), 40, 40, 16), with_empty_rows(2, 1, 40, 40)), TILES),
+    "an additive mask": (attention(mask=True), (*matrices((2, 2), 33, 40, 16), floats(33, 40)), TILES),
+    "a mask of keys": (attention(mask=True), (*matrices((2, 2), 33, 40, 16), floats(2, 1, 1, 40)), TILE),
+    "dropout": (attention(dropout=0.25), (*matrices((2, 2), 33, 40, 16), STATE), TILES),
+    "grouped queries": (
+        attention(causal=True), (floats(2, 2, 3, 40, 16), floats(2, 2, 1, 40, 16), floats(2, 2, 1, 40, 16)), TILE,
+    ),
+    "wider values": (attention(), (floats(2, 33, 16), floats(2, 20, 16), floats(2, 20, 40)), TILE),
+    "gradients": (backward(), (*gradients((2,), 32, 16), *matrices((2,), 32, 48, 16)), TILES),
+    "gradients of odd lengths": (backward(), (*gradients((2,), 45, 24), *matrices((2,), 45, 37, 24)), TILES),
+    "causal gradients": (backward(causal=True), (*gradients((2,), 45, 16), *matrices((2,), 45, 45, 16)), TILES),
+    "causal gradients with more keys": (
+        backward(causal=True), (*gradients((2,), 37, 16), *matrices((2,), 37, 70, 16)), TILES,
+    ),
+    "causal gradients with fewer keys": (
+        backward(causal=True), (*gradients((2,), 70, 16), *matrices((2,), 70, 37, 16)), TILES,
+    ),
+    "gradients under a mask": (
+        backward(mask=True),
+        (*gradients((2, 2), 40, 16), *matrices((2, 2), 40, 40, 16), with_empty_rows(2, 1, 40, 40)), TILES,
+    ),
+    "gradients under an additive mask": (
+        backward(mask=True), (*gradients((2, 2), 33, 16), *matrices((2, 2), 33, 40, 16), floats(33, 40)), TILE,
+    ),
+    "gradients with dropout": (
+        backward(dropout=0.25), (*gradients((2, 2), 33, 16), *matrices((2, 2), 33, 40, 16), STATE), TILES,
+    ),
+    "gradients of grouped queries": (
+        backward(causal=True),
+        (*gradients((2, 2, 3), 40, 16), floats(2, 2, 3, 40, 16), floats(2, 2, 1, 40, 16), floats(2, 2, 1, 40, 16)),
+        TILE,
+    ),
+    "gradients of shared values": (
+        backward(),
+        (*gradients((2, 3), 24, 16), floats(2, 3, 24, 16), floats(2, 3, 40, 16), floats(1, 40, 16)),
+        TILE,
+    ),
+    "gradients in bfloat16": (
+        backward(causal=True), (*gradients((2,), 48, 16, BF16), *matrices((2,), 48, 48, 16, BF16)), TILE,
+    ),
+}  # fmt: skip
