@@ -8,7 +8,7 @@ import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
-SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution", "microkernel")
+SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution", "microkernel", "attention")
 CUDA_SOURCES = ("module", "program", "plan", "inputs", "steps", "workspace", "errors", "graph", "driver", "blas")
 
 FLAGS = [
@@ -42,6 +42,12 @@ setup(
                 "src/lamina_inductor/host/host_abi.h",
                 "src/lamina_inductor/host/steps.h",
                 "src/lamina_inductor/host/plan.h",
+                "src/lamina_inductor/host/attention.h",
+                "src/lamina_inductor/host/attention_vectors.h",
+                "src/lamina_inductor/host/attention_tiles.h",
+                "src/lamina_inductor/host/attention_forward.h",
+                "src/lamina_inductor/host/attention_backward.h",
+                "src/lamina_inductor/host/attention_level_end.h",
             ],
             extra_compile_args=FLAGS,
             language="c++",

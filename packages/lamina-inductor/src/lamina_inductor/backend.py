@@ -27,11 +27,11 @@ __all__ = ["CppBackend"]
 class CppBackend:
     """Compiles graphs to C++ kernels.
 
-    keep: composites that are passed through as they are (none yet: softmax and norms fuse from their primitives).
+    keep: composites that are passed through as they are: attention (softmax and norms fuse from their primitives).
     """
 
     name = "cpp"
-    keep: frozenset[str] = frozenset()
+    keep: frozenset[str] = frozenset({"attention_with_lse", "attention_backward"})
     options: frozenset[str] = frozenset()
     """Names that ``compile(options=...)`` may hold: none yet."""
 

@@ -1,4 +1,4 @@
-/* What a generated program sees of its host: `lm_host`, version 1. Generated code repeats these declarations
+/* What a generated program sees of its host: `lm_host`. Generated code repeats these declarations
  * (backends/cpp/preamble/host.h), because it includes no header.
  *
  * A program's library exports
@@ -11,7 +11,7 @@
 #define LAMINA_HOST_ABI_H
 #include <stdint.h>
 
-#define LAMINA_HOST_VERSION 2
+#define LAMINA_HOST_VERSION 3
 
 typedef void (*lm_body)(void *context, int64_t begin, int64_t end);
 
@@ -36,6 +36,21 @@ typedef struct {
     void *context;
 } lm_convolution_call;
 
+/* One operand of attention: sizes of batch, head and group (1: gradients are summed over it) and strides in elements. */
+typedef struct {
+    void *p; /* NULL: there is none */
+    int64_t lead[3], strides[5];
+} lm_attention_operand;
+
+typedef struct {
+    lm_attention_operand query, key, value, mask, out, lse, grad_out, grad_lse, grad_query, grad_key, grad_value;
+    int64_t lead[3], queries, keys, width, value_width, dtype;
+    int64_t mask_kind; /* 0 none, 1 bool, 2 added */
+    int64_t causal;
+    double scale, dropout;
+    const int64_t *state; /* NULL: no dropout */
+} lm_attention_call;
+
 typedef struct lm_host {
     int64_t version;
     int64_t threads; /* threads a parallel call may use now; 1 means everything is serial */
@@ -47,6 +62,8 @@ typedef struct lm_host {
     void (*gemm)(const struct lm_host *host, const lm_gemm_call *call);
     void (*convolution)(const struct lm_host *host, const lm_convolution_call *call);
     void (*const *blas)(void); /* sgemm, dgemm, cgemm, zgemm of CBLAS; NULL entries where there is none */
+    void (*attention)(const struct lm_host *host, const lm_attention_call *call);
+    void (*attention_backward)(const struct lm_host *host, const lm_attention_call *call);
 } lm_host;
 
 #ifdef __cplusplus
@@ -59,6 +76,8 @@ void lm_pool_set_threads(int64_t threads);
 void lm_pool_install(void);
 void lm_step_gemm(const lm_host *host, const lm_gemm_call *call);
 void lm_step_convolution(const lm_host *host, const lm_convolution_call *call);
+void lm_step_attention(const lm_host *host, const lm_attention_call *call);
+void lm_step_attention_backward(const lm_host *host, const lm_attention_call *call);
 #ifdef __cplusplus
 }
 #endif

@@ -162,7 +162,7 @@ int run(Call &call) {
         return -2;
     }
     lm_host host = {LAMINA_HOST_VERSION, lm_pool_threads(), lm_pool_parallel, lm_pool_scratch, host_call, &call,
-                    lm_step_gemm, lm_step_convolution, blas_table};
+                    lm_step_gemm, lm_step_convolution, blas_table, lm_step_attention, lm_step_attention_backward};
     int status;
     if (call.plan.release_gil) {
         PyThreadState *thread = PyEval_SaveThread();

@@ -84,23 +84,28 @@ def _attention(value: Value, place: dict[Value, Target], operand: Any) -> Attent
     fields: dict[str, Any] = dict.fromkeys(("mask", "state", *plan.results))
     if backward:
         fields["grad_lse"] = None
-    for name, item in zip(plan.names, value.inputs, strict=True):
-        found = operand(item)
-        fields["out" if name == "output" else name] = found if name == "state" else _spread(found, plan.lead)
+    lead = ((1,) * LEAD + plan.lead)[-LEAD:]
+    inputs = dict(zip(plan.names, value.inputs, strict=True))
+    scores = (*lead, inputs["query"].shape[-2], inputs["key"].shape[-2])
+    for name, item in inputs.items():
+        sizes = scores if name == "mask" else lead
+        fields["out" if name == "output" else name] = (
+            operand(item) if name == "state" else _spread(operand(item), sizes)
+        )
     for name, item in zip(plan.results, value.outputs, strict=True):
         if item in place:
-            fields[name] = _spread(whole(place[item], item), () if backward else plan.lead)
+            fields[name] = _spread(whole(place[item], item), (1,) * LEAD if backward else lead)
     rest = {"causal": plan.causal, "scale": plan.scale, "dropout": plan.dropout}
     return AttentionBackward(**fields, **rest) if backward else Attention(**fields, **rest)
 
 
-def _spread(operand: Operand, lead: tuple[Any, ...]) -> Operand:
-    """With all dimensions in front of the matrix, and ``lead``'s sizes there by stride 0."""
+def _spread(operand: Operand, sizes: tuple[Any, ...]) -> Operand:
+    """With all dimensions; ``sizes`` (of the first ones, or all) where the operand has 1, which has stride 0."""
     missing = LEAD + 2 - len(operand.shape)
     shape, strides = [1] * missing + list(operand.shape), [0] * missing + list(operand.strides)
-    for d, size in enumerate((1,) * (LEAD - len(lead)) + tuple(lead) if lead else ()):
-        if type(shape[d]) is int and shape[d] == 1:
-            shape[d], strides[d] = size, 0
+    for d, size in enumerate(shape):
+        if type(size) is int and size == 1:
+            shape[d], strides[d] = sizes[d] if d < len(sizes) else 1, 0
     return Operand(operand.buffer, operand.dtype, operand.offset, tuple(shape), tuple(strides))
 
 

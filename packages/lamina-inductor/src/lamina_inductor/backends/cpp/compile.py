@@ -14,7 +14,7 @@ from ...cache.store import ArtifactStore, default_store
 from ...host.description import Description, KernelInfo, describe, to_bytes
 from ...host.encoding import NotStorable
 from ...ir.kernel import Kernel, Loop, walk
-from ...ir.program import Convolution, Gemm, HostCall, Launch, Program
+from ...ir.program import Attention, AttentionBackward, Convolution, Gemm, HostCall, Launch, Program
 from .prepare import prepare_program
 from .program_printer import PrintedProgram, layout_numbers, print_program
 from .sizes import constant, iterations
@@ -80,7 +80,7 @@ def _is_large(program: Program) -> bool:
     """Whether a call runs long enough to let other Python threads go on meanwhile (giving up the GIL costs 0.1 us)."""
     work = 0
     for step in program.steps:
-        if type(step) in (Gemm, Convolution, HostCall):
+        if type(step) in (Gemm, Convolution, Attention, AttentionBackward, HostCall):
             return True
         for call in step.parts if type(step) is Launch else ():
             for phase in call.kernel.body:

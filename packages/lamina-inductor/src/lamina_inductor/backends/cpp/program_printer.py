@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from lamina_fx.symbolic import Expr
 
 from ...ir.kernel import Kernel
-from ...ir.program import Buffer, Convolution, CopyBuffer, Gemm, HostCall, Launch, Program
+from ...ir.program import Attention, AttentionBackward, Buffer, Convolution, CopyBuffer, Gemm, HostCall, Launch, Program
 from .kernel_printer import phase_names, print_kernel
 from .launch_printer import print_launch
 from .literals import memory_type
 from .preamble import preamble
 from .sizes import number, size_name
-from .step_printer import print_convolution, print_copy, print_gemm, print_host_call
+from .step_printer import print_attention, print_convolution, print_copy, print_gemm, print_host_call
 
 __all__ = ["PrintedProgram", "layout_numbers", "print_program"]
 
@@ -167,6 +167,8 @@ class _HostPrinter:
             lines = print_gemm(step, self.shared)  # type: ignore[arg-type]
         elif kind is Convolution:
             lines = print_convolution(step, self.shared)  # type: ignore[arg-type]
+        elif kind is Attention or kind is AttentionBackward:
+            lines = print_attention(step)  # type: ignore[arg-type]
         elif kind is HostCall:
             lines = print_host_call(step, self.host_calls)  # type: ignore[arg-type]
             self.host_calls += 1

@@ -1,16 +1,16 @@
-"""Matrix products, convolutions, copies and calls of the host as statements of the host program."""
+"""Matrix products, convolutions, attention, copies and calls of the host as statements of the host program."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...ir.program import Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Operand
+from ...ir.program import Attention, AttentionBackward, Convolution, CopyBuffer, Gemm, HostCall, KernelCall, Operand
 from .launch_printer import call_arguments, phase_functions
 from .literals import memory_type
 from .sizes import number
 
-__all__ = ["host_operands", "print_convolution", "print_copy", "print_gemm", "print_host_call"]
+__all__ = ["host_operands", "print_attention", "print_convolution", "print_copy", "print_gemm", "print_host_call"]
 
 
 def _pointer(operand: Operand) -> str:
@@ -78,6 +78,30 @@ def print_convolution(step: Convolution, shared: dict[str, str]) -> list[str]:
     fields += [_five(o.strides) for o in (x, w, y)]
     lines.append(f"const lm_convolution_call v = {{{', '.join([*fields, epilogue])}}};")
     return _block([*lines, "h->convolution(h, &v);"])
+
+
+def _attention_operand(operand: Operand | None) -> str:
+    if operand is None:
+        return "{}"
+    return f"{{(void *)({_pointer(operand)}), {_list(operand.shape[:3])}, {_list(operand.strides)}}}"
+
+
+_ATTENTION_OPERANDS = (
+    "query", "key", "value", "mask", "out", "lse", "grad_out", "grad_lse", "grad_query", "grad_key", "grad_value",
+)  # fmt: skip
+
+
+def print_attention(step: Attention | AttentionBackward) -> list[str]:
+    """The host's attention, or its gradients."""
+    operands = ", ".join([_attention_operand(getattr(step, name, None)) for name in _ATTENTION_OPERANDS])
+    out, key, mask = step.out, step.key, step.mask
+    sizes = (out.shape[-2], key.shape[-2], key.shape[-1], out.shape[-1], _code(out))
+    kind = 0 if mask is None else 1 if mask.dtype.kind == "bool" else 2
+    numbers = ", ".join([_list(out.shape[:3]), *map(number, sizes), str(kind), str(int(step.causal))])
+    state = "nullptr" if step.state is None else f"(const i64 *)({_pointer(step.state)})"
+    fields = f"{operands}, {numbers}, {step.scale!r}, {step.dropout!r}, {state}"
+    function = "attention" if type(step) is Attention else "attention_backward"
+    return _block([f"const lm_attention_call a = {{{fields}}};", f"h->{function}(h, &a);"])
 
 
 def print_copy(step: CopyBuffer) -> list[str]:

@@ -1,4 +1,4 @@
-// The host's side as a generated program sees it; the same declarations as host/host_abi.h, version 1.
+// The host's side as a generated program sees it; the same declarations as host/host_abi.h.
 
 ///@ host
 typedef void (*lm_body)(void *context, i64 begin, i64 end);
@@ -18,6 +18,13 @@ typedef struct {
     lm_body epilogue;
     void *context;
 } lm_convolution_call;
+typedef struct { void *p; i64 lead[3], strides[5]; } lm_attention_operand;
+typedef struct {
+    lm_attention_operand query, key, value, mask, out, lse, grad_out, grad_lse, grad_query, grad_key, grad_value;
+    i64 lead[3], queries, keys, width, value_width, dtype, mask_kind, causal;
+    f64 scale, dropout;
+    const i64 *state;
+} lm_attention_call;
 typedef struct lm_host {
     i64 version, threads;
     void (*parallel)(lm_body body, void *context, i64 n, i64 grain);
@@ -27,6 +34,8 @@ typedef struct lm_host {
     void (*gemm)(const struct lm_host *host, const lm_gemm_call *call);
     void (*convolution)(const struct lm_host *host, const lm_convolution_call *call);
     void (*const *blas)(void);
+    void (*attention)(const struct lm_host *host, const lm_attention_call *call);
+    void (*attention_backward)(const struct lm_host *host, const lm_attention_call *call);
 } lm_host;
 // One call of a kernel: what every phase function gets as its context.
 typedef struct { void *const *p; const i64 *s; i64 *error; } lm_call;
