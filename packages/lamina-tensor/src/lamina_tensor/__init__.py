@@ -143,6 +143,7 @@ _LATE = {
         "switches",
     ),
     **dict.fromkeys(("vmap",), "func"),
+    "OutOfMemoryError": "cuda",
 }  # fmt: skip
 """Names of the root that are imported when they are asked for, and the modules they are in."""
 

@@ -195,7 +195,7 @@ class StubProvider:
 
     def export_dlpack(self, array: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
         """A capsule that says CPU: NumPy can make no other."""
-        return raw_array(array).__dlpack__()
+        return raw_array(array).__dlpack__(max_version=max_version)
 
     def import_dlpack(self, value: Any) -> Any:
         """From what another stub tensor gave."""
@@ -240,7 +240,7 @@ class _OnHost:
         return (1, 0)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.value.__dlpack__()
+        return self.value.__dlpack__(max_version=options.get("max_version"))
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

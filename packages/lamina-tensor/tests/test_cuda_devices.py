@@ -1,0 +1,171 @@
+"""The stub device itself: memory and its end, streams, events, graphs, checks, other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import lamina_tensor as lt
+from lamina_tensor import cuda
+from lamina_tensor.cuda.stub_provider import StubProvider
+
+
+@pytest.fixture(autouse=True)
+def stub() -> Iterator[StubProvider]:
+    provider = StubProvider(devices=2, memory=1 << 20)
+    before = cuda.use_provider(provider)
+    yield provider
+    cuda.use_provider(before)
+
+
+def gpu(*data: Any, **options: Any) -> lt.Tensor:
+    return lt.tensor(data, device="cuda", **options)
+
+
+# -- memory -----------------------------------------------------------------------------------------------------
+
+
+def test_memory_is_counted() -> None:
+    cuda.reset_peak_memory_stats()
+    start = cuda.memory_allocated()
+    x = lt.zeros(1000, device="cuda")
+    assert cuda.memory_allocated() == start + 4000
+    view = x[10:]
+    del x
+    assert cuda.memory_allocated() == start + 4000  # the view keeps the memory
+    del view
+    assert cuda.memory_allocated() == start and cuda.max_memory_allocated() >= start + 4000
+    assert cuda.memory_stats()["allocated_bytes.all.current"] == start
+    free, total = cuda.mem_get_info()
+    assert total == 1 << 20 and free <= total
+    assert "held by tensors" in cuda.memory_summary() and cuda.memory_reserved() >= start
+    cuda.empty_cache()
+
+
+def test_out_of_memory_says_who_holds_it() -> None:
+    keep = lt.zeros(100, 1000, device="cuda")
+    for ask in (
+        lambda: lt.empty(300_000, device="cuda"),
+        lambda: lt.ones(300_000).cuda(),
+        lambda: keep.repeat(3, 1),
+        lambda: lt.zeros(300_000, device="cuda"),
+    ):
+        with pytest.raises(cuda.OutOfMemoryError) as caught:
+            ask()
+        text = str(caught.value)
+        assert "CUDA out of memory. Tried to allocate 1.14 MiB. cuda:0 has" in text and "of 1.00 MiB" in text
+        assert "The largest: 390.62 KiB Tensor float32[100, 1000]" in text
+    assert lt.OutOfMemoryError is cuda.OutOfMemoryError and issubclass(cuda.OutOfMemoryError, RuntimeError)
+    lt.ones(1000, device="cuda").sum().item()  # goes on
+
+
+# -- streams, events, graphs, checks ------------------------------------------------------------------------------
+
+
+def test_streams_and_events() -> None:
+    default = cuda.current_stream()
+    assert default == cuda.default_stream() and default.cuda_stream == 0
+    side = cuda.Stream()
+    with cuda.stream(side):
+        assert cuda.current_stream() == side != default
+        (lt.ones(2, device="cuda") + 1).sum()
+        with cuda.stream(cuda.Stream()):
+            assert cuda.current_stream() != side
+        assert cuda.current_stream() == side
+    assert cuda.current_stream() == default and side.query()
+    start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    start.record(), end.record(side)
+    side.wait_event(start), side.wait_stream(default), end.wait(), end.synchronize(), side.synchronize()
+    assert start.elapsed_time(end) >= 0 and end.query()
+    with pytest.raises(RuntimeError, match="enable_timing=True"):
+        cuda.Event().elapsed_time(end)
+    with cuda.stream(None):
+        assert cuda.current_stream() == default
+
+
+def test_checks_run_at_every_synchronisation() -> None:
+    seen: list[int] = []
+    remove = cuda.at_synchronize(lambda: seen.append(1))
+    x = gpu(1.0)
+    for wait in (
+        cuda.synchronize,
+        cuda.current_stream().synchronize,
+        cuda.Event().synchronize,
+        x.item,
+        x.cpu,
+        x.tolist,
+    ):
+        count = len(seen)
+        wait()
+        assert len(seen) == count + 1
+
+    def fail() -> None:
+        raise IndexError("index 9 is out of bounds")
+
+    remove_failing = cuda.at_synchronize(fail)
+    with pytest.raises(IndexError, match="index 9"):
+        cuda.synchronize()
+    remove_failing()
+    remove()
+    cuda.synchronize()
+
+
+def test_graphs_are_replayed_over_the_same_memory() -> None:
+    x = gpu(1.0, 2.0)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        assert cuda.is_current_stream_capturing()
+        y = (x * 2).cumsum(0)
+        x += 1
+    kept = y.data_ptr()
+    x.copy_(gpu(10.0, 20.0))
+    graph.replay()
+    assert y.tolist() == [20, 60] and x.tolist() == [11, 21] and y.data_ptr() == kept
+    graph.replay()
+    assert y.tolist() == [22, 64]
+    with pytest.raises(RuntimeError, match="capture into the graph first"):
+        cuda.CUDAGraph().replay()
+    with pytest.raises(RuntimeError, match="non-default stream"):
+        cuda.CUDAGraph().capture_begin()
+    step = cuda.make_graphed_callables(lambda a, b: a @ b, (lt.ones(2, 2, device="cuda"), lt.ones(2, 2, device="cuda")))
+    assert step(lt.eye(2, device="cuda") * 3, lt.ones(2, 2, device="cuda")).tolist() == [[3, 3], [3, 3]]
+
+
+# -- other libraries ----------------------------------------------------------------------------------------------
+
+
+def test_dlpack_and_the_array_interface() -> None:
+    x = lt.arange(6.0, device="cuda").reshape(2, 3)
+    assert x.__dlpack_device__() == (2, 0)
+    y = lt.from_dlpack(x)
+    y[0, 0] = 9
+    assert y.is_cuda and x[0, 0].item() == 9
+    face = x.t().__cuda_array_interface__
+    assert face["shape"] == (3, 2) and face["typestr"] == "<f4" and face["strides"] == (4, 12) and face["stream"] == 1
+    assert face["data"] == (x.data_ptr(), False) and x.__cuda_array_interface__["strides"] is None
+
+    class Other:
+        __cuda_array_interface__ = face
+
+    z = lt.as_tensor(Other())
+    assert z.is_cuda and z.data_ptr() == x.data_ptr() and z.tolist() == x.t().tolist()
+    assert lt.tensor(Other()).data_ptr() != x.data_ptr()
+    assert not hasattr(lt.ones(2), "__cuda_array_interface__")
+    with pytest.raises(TypeError, match="use DLPack"):
+        _ = x.bfloat16().__cuda_array_interface__
+    with pytest.raises(BufferError, match="require gradient"):
+        lt.ones(2, device="cuda", requires_grad=True).__dlpack__()
+
+
+def test_devices_and_their_properties() -> None:
+    assert cuda.is_available() and cuda.device_count() == 2 and cuda.is_initialized()
+    assert cuda.get_device_capability() == (9, 0) and cuda.get_device_name(1) == "stub device"
+    assert cuda.get_device_properties().total_memory == 1 << 20 and cuda.get_arch_list() == ["sm_90"]
+    cuda.set_device(1)
+    assert lt.ones(1, device="cuda").get_device() == 1
+    cuda.set_device("cuda:0")
+    with cuda.device_of(lt.ones(1, device="cuda:1")):
+        assert cuda.current_device() == 1
+    assert cuda.is_bf16_supported()
