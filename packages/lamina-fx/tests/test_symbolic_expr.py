@@ -187,6 +187,36 @@ def test_divisibility():
     assert exact_quotient(x * x + 1, x + 1) is None
 
 
+@pytest.mark.parametrize("low", [0, 2])
+def test_positions_of_a_collapsed_tensor(low):
+    """An index below n * m splits into a row below n and a column; an axis that may be empty has no index."""
+    n, m = Symbol("n", low), Symbol("m", low)
+    i = Symbol("i", 0, n * m - 1)
+    row, column = i // m, i % m
+    assert row % n is row and row // n == 0
+    assert (row % n) * m + column is i
+    j = Symbol("j", 0, 4 * n * m * m - 1)
+    assert j // (m * m) // (4 * n) == 0 and (j // (4 * m * m)) % n is j // (4 * m * m)
+    for values in ({n: a, m: b} for a in range(1, 5) for b in range(1, 5)):
+        for x in range(4 * values[n] * values[m] ** 2):
+            at = {**values, j: x}
+            quotient = x // (4 * values[m] ** 2)
+            assert ((j // (4 * m * m)) % n).evaluate(at) == quotient % values[n]
+            assert ((j - 4 * n * m * m) // (m * m)).evaluate(at) == (x - 4 * values[n] * values[m] ** 2) // values[
+                m
+            ] ** 2
+
+
+@pytest.mark.parametrize("shift", [-3, -1, 0, 1])
+def test_division_just_below_a_multiple(shift):
+    n, m = Symbol("n", 0), Symbol("m", 0)
+    for a in range(1, 5):
+        for b in range(1, 5):
+            values = {n: a, m: b}
+            assert ((n * m + shift) // m).evaluate(values) == (a * b + shift) // b
+            assert ((n * m + shift) % m).evaluate(values) == (a * b + shift) % b
+
+
 def test_zero_divisor():
     with pytest.raises(ZeroDivisionError, match=r"x // 0"):
         x // 0

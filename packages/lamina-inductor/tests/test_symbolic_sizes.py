@@ -10,6 +10,7 @@ from tracing import assert_same
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
 from lamina_fx.symbolic import ShapeEnv, sym_float, sym_sqrt
+from lamina_inductor.backends.cpp.sizes import SizeTerms, number
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.kernel import BindIndex, walk
 from lamina_inductor.ir.program import Program
@@ -47,6 +48,11 @@ CASES: dict[str, tuple[Any, list[tuple[Any, ...]], int]] = {
     "pad": (lambda x: ops.pad(x, (1, 0), (2, 0), 0.5), [("n", "m")], 1),
     "slice": (lambda x: ops.mul(ops.slice(x, 0, 1, None, 2), 2.0), [("n", "m")], 1),
     "product": (lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)), [("n", 6), (6, 5), (5,)], 1),
+    "weight gradient": (
+        lambda g, x: ops.matmul(ops.permute(ops.reshape(g, (-1, 4)), (1, 0)), ops.reshape(x, (-1, 8))),
+        [("n", "m", 4), ("n", "m", 8)],
+        0,  # reads the operands where they lie: no copy
+    ),
     "merged dimensions": (lambda x: ops.mul(ops.reshape(ops.exp(x), (-1, 4)), 2.0), [("n", "m", 4)], 1),
 }
 
@@ -62,12 +68,21 @@ def test_one_program_for_many_sizes(case: str) -> None:
         assert_same(got, np.asarray(fn(*arrays)), 1e-3)
 
 
+def test_size_terms_are_computed_once() -> None:
+    env = ShapeEnv()
+    n, m = (env.create_symbol(64, name, lower=0).expr for name in "nm")
+    with SizeTerms() as terms:
+        texts = [number(e) for e in (64 * ((n * m + 3) // 4) + 12, n * m, 5 + (n * m + 3) // 4 * 7, n // m, n + 1)]
+    assert terms.definitions == [f"const i64 size_0 = {n}*{m};", "const i64 size_1 = (size_0 + 3) / 4;"]
+    assert texts == ["64*size_1 + 12", "size_0", "7*size_1 + 5", f"{n} / {m}", f"{n} + 1"]
+
+
 def test_index_out_of_range_raises_with_the_size() -> None:
     program = build(lambda w, i: ops.index(w, (i,)), [("n", 4), ("m",)], [float32, int64])
     table = RNG.normal(size=(5, 4)).astype(np.float32)
     (got,) = run_program(program, [table, np.array([0, -1, 4])])
     assert_same(got, table[[0, -1, 4]])
-    with pytest.raises(IndexError, match="index: an index is out of range for dimension 0"):
+    with pytest.raises(IndexError, match="index: index 5 is out of bounds for dimension 0"):
         run_program(program, [table, np.array([0, 5])])
 
 

@@ -191,6 +191,8 @@ def _by_expression(a: Expr, b: Expr) -> Expr:
     quotient, rest = _divide(a, b)
     if _in_one_step(rest, b):
         return quotient
+    if _is_one_below(rest, b):
+        return subtract(quotient, Integer(1))
     common = _common_factor(rest, b)
     if common is not None:
         return add(quotient, floor_div(*common))
@@ -203,6 +205,8 @@ def _modulo_expression(a: Expr, b: Expr) -> Expr:
     _, rest = _divide(a, b)
     if _in_one_step(rest, b):
         return rest
+    if _is_one_below(rest, b):
+        return add(rest, b)
     return Mod.make(rest, b)
 
 
@@ -220,6 +224,20 @@ def _in_one_step(rest: Expr, b: Expr) -> bool:
         return False
     room, _ = subtract(b, upper_bound(rest)).range()
     return room is not None and room >= 1
+
+
+def _is_one_below(rest: Expr, b: Expr) -> bool:
+    """Is -b <= rest < 0 known? As in (n * s - 1) // s, which bounds i // s for i < n * s."""
+    low, high = rest.range()
+    if high is None or high >= 0:
+        return False
+    return (low == -1 and _is_positive(b)) or _in_one_step(add(rest, b), b)
+
+
+def _is_positive(divisor: Expr) -> bool:
+    """Nothing is divided by 0, so a size that may be 0 elsewhere (of an empty tensor) is positive as a divisor."""
+    low, _ = divisor.range()
+    return low is not None and low >= 0
 
 
 def upper_bound(expr: Expr) -> Expr:
@@ -243,6 +261,9 @@ def _term_bound(term: Expr) -> Expr | None:
             return Product(*[f if b is None else b for f, b in zip(term.args, bounds, strict=True)])
     if isinstance(term, Mod) and (term.args[1].range()[0] or 0) >= 1:
         return subtract(term.args[1], Integer(1))
+    if isinstance(term, FloorDiv) and _is_positive(term.args[1]):
+        above = upper_bound(term.args[0])
+        return None if above is term.args[0] else floor_div(above, term.args[1])
     return None
 
 

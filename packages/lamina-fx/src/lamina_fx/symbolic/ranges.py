@@ -149,8 +149,13 @@ def _times(a: Bounds, b: Bounds) -> Bounds:
     return None, None
 
 
+def _divisor_range(b: Bounds) -> Bounds:
+    """Nothing is divided by 0: a size that may be 0 elsewhere is positive as a divisor."""
+    return (1, b[1]) if b[0] == 0 else b
+
+
 def _quotient_range(a: Bounds, b: Bounds) -> Bounds:
-    (low, high), (b_low, b_high) = a, b
+    (low, high), (b_low, b_high) = a, _divisor_range(b)
     if b_low is None or b_low < 1:
         if None in (low, high):
             return None, None
@@ -170,7 +175,7 @@ def _quotient_range(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _remainder_range(a: Bounds, b: Bounds) -> Bounds:
-    (low, high), (b_low, b_high) = a, b
+    (low, high), (b_low, b_high) = a, _divisor_range(b)
     if b_low is None or b_low < 1:
         if None in (b_low, b_high):
             return (None if b_low is None else min(0, b_low + 1)), (None if b_high is None else max(0, b_high - 1))

@@ -18,7 +18,7 @@ from .kernel_printer import phase_names, print_kernel
 from .launch_printer import print_launch
 from .literals import memory_type
 from .preamble import preamble
-from .sizes import number, size_name
+from .sizes import SizeTerms, number, size_name
 from .step_printer import print_attention, print_convolution, print_copy, print_gemm, print_host_call
 
 __all__ = ["PrintedProgram", "layout_numbers", "print_program"]
@@ -53,7 +53,8 @@ def print_program(program: Program, *, libmvec: bool, max_units: int = 1, timed:
     """
     kernels, shared = _distinct(program.kernels)
     names = [k for k in kernels if shared[k] == k]
-    host = _HostPrinter(program, shared, timed).text()
+    printer = _HostPrinter(program, shared, timed)
+    host = printer.text() + (printer.layout() if program.sizes else "")
     weights = {k: _weight(kernels[k]) for k in names}
     count = max(1, min(max_units, len(names), (sum(weights.values()) + len(host) // _HOST_SHARE) // _UNIT))
     if count == 1:
@@ -129,6 +130,10 @@ class _HostPrinter:
         self.host_calls = 0
 
     def text(self) -> str:
+        with SizeTerms() as terms:
+            return self._text(terms)
+
+    def _text(self, terms: SizeTerms) -> str:
         steps: list[str] = []
         for index, step in enumerate(self.program.steps):
             steps += self.step(step)
@@ -140,13 +145,14 @@ class _HostPrinter:
             head.append("    i64 now, before = lm_now();")
         head += [f"    const i64 {size_name(s.symbol)} = sizes[{i}];" for i, s in enumerate(self.program.sizes)]
         used = set(re.findall(r"\w+", body))
-        head += [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]
-        inner = "\n".join([*head, body, "    return (int)error;"])
-        signature = "int lamina_run(const lm_host *h, void *const *io, const i64 *sizes, char *ws)"
+        pointers = [f"    {self.pointer(b)}" for b in self.program.buffers.values() if b.name in used]
+        head += [f"    {line}" for line in terms.definitions] + pointers
+        inner = "\n".join([*head, body, "    return error;"])
+        signature = "i64 lamina_run(const lm_host *h, void *const *io, const i64 *sizes, char *ws)"
         # Straight-line code that runs once a call: optimising it takes as long as ten kernels and saves nothing.
         run = f'extern "C" __attribute__((visibility("default"))) LM_PLAIN {signature} {{\n{inner}\n}}\n'
         clock = _CLOCK.replace("COUNT", str(max(1, len(self.program.steps)))) if self.timed else ""
-        return clock + run + (self.layout() if self.program.sizes else "")
+        return clock + run
 
     def pointer(self, buffer: Buffer) -> str:
         kind = memory_type(buffer.dtype)
