@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton_templates import ATTENTIONS, GEMMS, SMALL, emit_with, floats, kept_graph
+from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SMALL, emit_with, floats, kept_graph
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
 from lamina_fx.symbolic import ShapeEnv
@@ -21,12 +21,13 @@ from lamina_inductor.schedule.style import CPU_LOOPS, GRID_LOOPS
 from lamina_inductor.tune.candidates import AttentionCandidate, GemmCandidate, LibraryCandidate, label
 from lamina_prims import decompose, ops
 
-CASES = GEMMS | ATTENTIONS
+CASES = GEMMS | ATTENTIONS | CONVOLUTIONS
 GOLDEN = {
     "linear with residual": "product_with_epilogue",
     "wide sums": "split_product",
     "causal of odd lengths": "attention",
     "causal gradients": "attention_backward",
+    "3x3 with everything": "convolution",
 }
 
 
@@ -130,8 +131,9 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 COMPILED = (
-    "bias and gelu", "half", "several results", "batches", "rows of a table", "causal of odd lengths", "dropout",
-    "a boolean mask", "gradients under an additive mask", "gradients with dropout", "gradients of grouped queries",
+    "bias and gelu", "half", "3x3 with everything", "groups", "several results", "batches", "rows of a table",
+    "causal of odd lengths", "dropout", "a boolean mask", "gradients under an additive mask", "gradients with dropout",
+    "gradients of grouped queries",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, GemmCandidate
 from lamina_prims import decompose, ops
 
-__all__ = ["ATTENTIONS", "GEMMS", "emit_with", "kept_graph"]
+__all__ = ["ATTENTIONS", "CONVOLUTIONS", "GEMMS", "emit_with", "kept_graph"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -193,4 +193,43 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     "gradients in bfloat16": (
         backward(causal=True), (*gradients((2,), 48, 16, BF16), *matrices((2,), 48, 48, 16, BF16)), TILE,
     ),
+}  # fmt: skip
+
+
+# -- convolutions ----------------------------------------------------------------------------------------
+
+
+def convolve(stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, rank: int = 2) -> Any:
+    def wide(value: Any) -> tuple[int, ...]:
+        return (value,) * rank if isinstance(value, int) else value
+
+    def fn(x: Any, w: Any) -> Any:
+        return ops.convolution(x, w, None, wide(stride), wide(padding), wide(dilation), False, (0,) * rank, groups)
+
+    return fn
+
+
+def normalised(x: Any, w: Any, mean: Any, scale: Any, shift: Any, r: Any) -> Any:
+    """Convolution, batch norm as at inference, relu, residual."""
+    y = convolve(padding=1)(x, w)
+    y = ops.add(ops.mul(ops.sub(y, over_channels(mean)), over_channels(scale)), over_channels(shift))
+    return ops.relu(ops.add(y, r))
+
+
+def over_channels(v: Any) -> Any:
+    return ops.reshape(v, (1, v.shape[0], 1, 1))
+
+
+CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
+    "3x3 with everything": (
+        normalised,
+        tuple(floats(*s, dtype=BF16) for s in ((2, 32, 6, 6), (48, 32, 3, 3), (48,), (48,), (48,), (2, 48, 6, 6))),
+        (SMALL,),
+    ),
+    "few channels": (convolve(stride=2, padding=3), (floats(2, 3, 15, 17), floats(20, 3, 7, 7)), (SMALL,)),
+    "dilated": (convolve(padding=(2, 1), dilation=(2, 1)), (floats(1, 40, 8, 7), floats(16, 40, 3, 2)), (SMALL,)),
+    "groups": (convolve(padding=1, groups=2), (floats(2, 16, 7, 5), floats(24, 8, 3, 3)), (SMALL,)),
+    "1x1": (convolve(), (floats(2, 32, 7, 5), floats(24, 32, 1, 1)), (SMALL,)),
+    "1d": (convolve(padding=2, rank=1), (floats(2, 16, 33), floats(24, 16, 5)), (SMALL,)),
+    "3d": (convolve(padding=1, stride=(1, 2, 1), rank=3), (floats(1, 16, 4, 5, 6), floats(8, 16, 3, 3, 3)), (SMALL,)),
 }  # fmt: skip

@@ -14,12 +14,13 @@ from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
 
+import ml_dtypes
 import numpy as np
 import triton.language as tl
 import triton_interpreted as base
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
-from triton_templates import ATTENTIONS, GEMMS, emit_with, kept_graph
+from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, emit_with, kept_graph
 
 from lamina_fx import Graph, Interpreter
 from lamina_inductor.backends.triton import TritonProgram, load_function
@@ -52,22 +53,26 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> list[np.ndarray]:
     for buffer in program.program.buffers.values():
         given = {"input": inputs, "constant": program.program.constants}.get(buffer.storage)
         memory[buffer.name] = base.fresh(buffer) if given is None else given[buffer.index]
-    scratch = np.full(1 << 18, np.nan, np.float32)
+    scratch = np.full(1 << 20, 0xFF, np.uint8)
     error = np.zeros(1, np.int32)
     for launch in program.launches:
         function = load_function(launch.kernel)
         function.fn.__globals__["libdevice"] = base.Library()
-        arguments = [_argument(b, memory, scratch) for b in launch.buffers]
+        kinds = [kind for _, kind in launch.kernel.parameters]
+        arguments = [_argument(b, memory, scratch, k) for b, k in zip(launch.buffers, kinds, strict=False)]
         arguments += [*launch.sizes, *([base.HostTensor(error)] if launch.kernel.checks else [])]
         function[launch.grid](*arguments, **launch.kernel.constants)
     assert not error[0]
     return [memory[r.value] for r in program.program.outputs]
 
 
-def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray) -> Any:
+_TYPES = {"*fp32": np.dtype(np.float32), "*fp16": np.dtype(np.float16), "*bf16": np.dtype(ml_dtypes.bfloat16)}
+
+
+def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray, kind: str = "") -> Any:
     if isinstance(value, Scratch):
-        assert value.bytes <= scratch.nbytes
-        return base.HostTensor(scratch)
+        assert value.offset + value.bytes <= scratch.nbytes
+        return base.HostTensor(scratch[value.offset :].view(_TYPES[kind]))
     if isinstance(value, TensorDescriptor):
         shape, strides = list(value.operand.shape), list(value.operand.strides)
         return HostDescriptor(_argument(value.operand, memory, scratch), shape, strides, list(value.block))
@@ -113,7 +118,7 @@ def main(names: list[str]) -> None:
     multiply_bfloat16()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name, (fn, inputs, candidates) in (GEMMS | ATTENTIONS).items():
+    for name, (fn, inputs, candidates) in (GEMMS | ATTENTIONS | CONVOLUTIONS).items():
         for candidate in candidates if not names or name in names else ():
             try:
                 report[f"{name}: {label(candidate)}"] = check(kept_graph(fn, inputs), inputs, candidate)

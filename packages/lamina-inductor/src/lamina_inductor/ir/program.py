@@ -118,7 +118,8 @@ class Gemm:
 class Convolution:
     """Convolution of ``input[n, ci, *spatial]`` with ``weight[co, ci / groups, *window]``; transposed or not.
 
-    ``epilogue``: as in ``Gemm``, one phase over ``n * co`` (rows are the flattened ``out`` positions).
+    ``epilogue``: as in ``Gemm``, one phase over ``n * co`` (rows are the flattened ``out`` positions). ``scratch``:
+    nothing else reads ``out``.
     """
 
     input: Operand
@@ -133,6 +134,7 @@ class Convolution:
     output_padding: tuple[int, ...] = ()
     input_dilation: tuple[int, ...] = ()
     epilogue: KernelCall | None = None
+    scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,10 +151,13 @@ def _collapsed(value: Value, groups: tuple[tuple[int, ...], ...]) -> Value:
 @lowers("convolution")
 def _convolution(call: Call) -> Value | None:
     input, weight = call["input"], call["weight"]
-    narrow = compute_dtype(input.dtype) is not input.dtype
-    if call["bias"] is not None or (input.dtype.name not in ("float32", "float64") and not narrow):
+    if call["bias"] is not None or input.dtype.kind != "float":
         return None
-    if narrow:
+    # Half types are widened, unless the backend has a kernel that adds up in float32 by itself.
+    direct = compute_dtype(input.dtype) is input.dtype or (
+        not call["transposed"] and call.supports("convolution", input.dtype)
+    )
+    if not direct:
         input, weight = convert_value(input, float32), convert_value(weight, float32)
     value = call.value("extern", (input, weight), input.dtype)
     value.attrs = ConvolutionPlan(
@@ -165,7 +168,7 @@ def _convolution(call: Call) -> Value | None:
         tuple(call["output_padding"]),
         call["groups"],
     )
-    return convert_value(value, call.spec.dtype) if narrow else value
+    return value if direct else convert_value(value, call.spec.dtype)
 
 
 # -- anything --------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class StepList:
         self.calls.append((kernel.name, group))
         call = KernelCall(kernel, tuple([b for b in built.buffers if type(b) is str]), sizes)
         step = replace(self.final[-1], epilogue=call)
-        self.final[-1] = replace(step, scratch=True) if scratch and type(step) is Gemm else step
+        self.final[-1] = replace(step, scratch=True) if scratch else step
 
     def add_copy(self, copy: CopyBuffer) -> None:
         """A copy at the end of the program."""

@@ -17,7 +17,7 @@ class GemmProblem:
 
     left, right: ``"k"`` or ``"m"``/``"n"``, the dimension whose elements lie together (``""``: none). epilogue: the
     text of what is fused behind, epilogue_bytes: read and written by it per element, epilogue_cost: its work per
-    element. described: operands may be read through descriptors. window: taps of a convolution's window, 1 for a
+    element. described: operands may be read through descriptors. taps: of a convolution's window, 0 for a
     product.
     """
 
@@ -32,13 +32,13 @@ class GemmProblem:
     epilogue: str = ""
     epilogue_bytes: float = 0.0
     epilogue_cost: int = 0
-    window: int = 1
+    taps: int = 0
 
     @property
     def key(self) -> str:
         """One line."""
         shape = f"{self.batch}x{self.m}x{self.n}x{self.k}"
-        kind = "gemm" if self.window == 1 else f"convolution of {self.window}"
+        kind = f"convolution of {self.taps}" if self.taps else "gemm"
         return f"{kind} {self.dtype} {shape} {self.left}{self.right}{' described' * self.described} {self.epilogue}"
 
 

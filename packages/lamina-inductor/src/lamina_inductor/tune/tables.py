@@ -49,7 +49,7 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
             continue
         result.append(base)
         result.extend(_variants(problem, base))
-    if problem.window == 1:
+    if not problem.taps:
         result.append(LibraryCandidate())
     return tuple(result)
 
@@ -62,13 +62,13 @@ def _variants(problem: GemmProblem, base: GemmCandidate) -> list[Candidate]:
     found: list[Candidate] = []
     tiles = -(-problem.m // base.block_m) * -(-problem.n // base.block_n) * problem.batch
     large = base.block_m * base.block_n >= 128 * 128
-    if problem.window == 1 and large and tiles > 132:
+    if not problem.taps and large and tiles > 132:
         found.append(replace(base, persistent=True))
-    if problem.described and problem.window == 1 and problem.dtype != "float32":
+    if problem.described and not problem.taps and problem.dtype != "float32":
         found.append(replace(base, descriptors=True))
         if large and tiles > 132:
             found.append(replace(base, descriptors=True, persistent=True))
-    if problem.window == 1 and tiles < 264:
+    if not problem.taps and tiles < 264:
         steps = -(-problem.k // base.block_k)
         found.extend(replace(base, split=s) for s in _SPLITS if steps >= 4 * s and tiles * s <= 1056)
     return found

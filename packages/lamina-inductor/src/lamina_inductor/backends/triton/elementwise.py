@@ -18,6 +18,8 @@ __all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
 
 def supports(op: str, dtype: DType) -> bool:
     """Whether ``op`` on operands of ``dtype`` can be printed. ``scatter_add`` and such: stores that combine."""
+    if op == "convolution":
+        return dtype.name in ("float16", "bfloat16")
     if op.startswith("scatter_"):
         return has_atomic(op.removeprefix("scatter_"), dtype)
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])

@@ -8,7 +8,7 @@ from typing import Any
 from lamina_fx.symbolic import Expr
 
 from ....ir.kernel import Let, walk
-from ....ir.program import Attention, AttentionBackward, Buffer, Gemm, KernelCall, Operand, Program
+from ....ir.program import Attention, AttentionBackward, Buffer, Convolution, Gemm, KernelCall, Operand, Program
 from ....lower.pointwise import COSTS
 from ....tune.candidates import Candidate, GemmCandidate, LibraryCandidate
 from ....tune.devices import Gpu, gpu_of
@@ -19,6 +19,7 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
+from .convolution import convolution_launches, is_convolution
 from .gemm import can_describe, gemm_launches, is_gemm
 
 __all__ = ["Choose", "TemplatePlanner", "best_guess"]
@@ -52,6 +53,10 @@ class TemplatePlanner:
             if isinstance(step, Attention):
                 return self._pick(attention_problem(step), lambda c: attention_launches(step, c, wide))
             return self._pick(attention_problem(step), lambda c: attention_backward_launches(step, c, wide))
+        if isinstance(step, Convolution) and is_convolution(step):
+            found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
+            wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
+            return self._pick(convolution_problem(step), lambda c: convolution_launches(step, c, wide))
         return None
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
@@ -128,6 +133,21 @@ def epilogue_of(call: KernelCall | None, product: str) -> tuple[str, float, int]
     cost = sum(COSTS.get(s.op, 1) for s in walk(call.kernel.body) if type(s) is Let)
     operators = "+".join(dict.fromkeys(op for _, op, _ in call.kernel.origins))
     return operators, moved, cost
+
+
+def convolution_problem(step: Convolution) -> GemmProblem:
+    """A convolution as the tuner sees it: a product for each group."""
+    m = _number(step.out.shape[0])
+    for size in step.out.shape[2:]:
+        m *= _number(size)
+    taps = 1
+    for size in step.weight.shape[2:]:
+        taps *= _number(size)
+    n, k = _number(step.weight.shape[0]) // step.groups, _number(step.weight.shape[1]) * taps
+    text, moved, cost = epilogue_of(step.epilogue, step.out.buffer)
+    if step.epilogue is None or not step.scratch:
+        moved += step.out.dtype.itemsize
+    return GemmProblem(step.input.dtype.name, step.groups, m, n, k, "k", "k", False, text, moved, cost, taps)
 
 
 WIDEST = 256
