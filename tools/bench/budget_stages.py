@@ -103,6 +103,12 @@ def _counted(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return _fresh(text), (lamina.ones(4),)
 
 
+def _counted_once(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Without a loop: every instruction is decoded, and interpreted once."""
+    lines = "    seen.append(total)\n    total = total + 2 if len(seen) > total else total - seen[-1]\n" * count
+    return _fresh(f"def f(x):\n    total, seen = 0, []\n{lines}    return x + total\n"), (lamina.ones(4),)
+
+
 def _straight(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Operators and nothing else."""
     lines = ["x = lamina.tanh(x)", "x = x * y", "x = x + 1.0", "x = x.sum(-1, keepdim=True) + y"]
@@ -113,9 +119,11 @@ def _straight(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 def capture_rows() -> Iterator[Row]:
     """Interpreting bytecode; operators on fakes."""
     capture(lambda: _counted(10)), capture(lambda: _straight(8))
-    plain = [capture(lambda n=n: _counted(n)) for n in (100, 1100)]
+    loops = [capture(lambda n=n: _counted(n)) for n in (100, 1100)]
+    yield Row("a bytecode instruction, in a loop", slope(*[(t, c.instructions) for t, c in loops]), 5)
+    plain = [capture(lambda n=n: _counted_once(n)) for n in (30, 330)]
     instruction = slope(*[(t, c.instructions) for t, c in plain])
-    yield Row("a bytecode instruction (a loop of plain Python)", instruction, 5)
+    yield Row("a bytecode instruction, decoded and interpreted once", instruction, 5)
     chains = [capture(lambda n=n: _straight(n)) for n in (40, 400)]
     less = [(t - instruction * c.instructions, c.operators) for t, c in chains]
     yield Row("an operator, its instructions not counted", slope(*less), 40)
