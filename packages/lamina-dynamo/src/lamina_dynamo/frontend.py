@@ -102,10 +102,10 @@ class Frontend(Protocol):
         """What must hold of an array input; symbolic sizes of the fake are left open."""
 
     def function_rule(self, function: object) -> tuple[str, str] | None:
-        """What is special about a Python function: ``("refuse", why)`` ends the graph at its call; ``("region",
-        word)`` means
-        ``f(function, *args)`` with the nodes of ``function`` in a region ``word:n``; None: it is captured like any
-        other."""
+        """What is special about a function or class: ``("refuse", why)`` ends the graph at its call; ``("region",
+        word)`` means ``f(function, *args)`` with the nodes of ``function`` in a region ``word:n``; ``("constant",
+        word)``: the result depends on the arguments only and never changes; ``("class", id)``: a custom function;
+        ``("prepare", word)``: `prepare` is asked first; None: it is captured like any other."""
 
     def ambient(self) -> Sequence[Ambient]:
         """State that operators depend on, such as the grad mode; guarded as it is when the frame is entered."""

@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 import lamina_prims
 import lamina_tensor
 from lamina_aot.replay import resolve
@@ -101,6 +104,9 @@ _VALUES = frozenset(("shape", "dtype", "device", "ndim"))
 _CALLED = frozenset(("creation", "functions", "indexing", "conversion", "methods", "creator"))
 
 
+_CONSTANT_MAKERS = frozenset(
+    (lamina_tensor.finfo, lamina_tensor.iinfo, np.finfo, np.iinfo, np.dtype, ml_dtypes.finfo, ml_dtypes.iinfo)
+)
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
@@ -257,6 +263,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes):
             return "region", "checkpoint"
         if function is autograd.Function.apply.__func__:
             return "class", "autograd.function"
+        if function in _CONSTANT_MAKERS:
+            return "constant", function.__name__
         if function is Optimizer.make_state:
             return "prepare", "make_state"
         module = getattr(function, "__module__", None) or ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +25,7 @@ from ..variables import (
     VariableTracker,
     type_lookup,
 )  # fmt: skip
-from .builtin_classes import number_of_array, str_of
+from .builtin_classes import str_of
 from .builtin_tables import FUNCTION_RULES, rule_for
 
 
@@ -247,40 +246,6 @@ def _pow(tx: Any, base: Any, exponent: Any, *modulus: Any) -> VariableTracker:
 @rule_for(divmod)
 def _divmod(tx: Any, left: Any, right: Any) -> VariableTracker:
     return TupleVariable([tx.binary("//", left, right), tx.binary("%", left, right)])
-
-
-@rule_for(math.sqrt, math.floor, math.ceil, math.exp, math.log, math.pow, math.sin, math.cos, math.tanh, math.log2)
-def _unused_math(tx: Any) -> VariableTracker:
-    raise AssertionError  # replaced below
-
-
-def _math(function: Any) -> Callable[..., VariableTracker]:
-    def rule(tx: Any, *args: Any) -> VariableTracker:
-        if any(isinstance(a, (SymIntVariable, ScalarVariable)) for a in args) and function not in (
-            math.floor,
-            math.ceil,
-        ):
-            return tx.number(function, list(args))
-        if any(isinstance(a, TensorVariable) for a in args):
-            return number_of_array(tx, args[0], float)
-        return tx.call_native(function, list(args), {})
-
-    return rule
-
-
-for _function in (
-    math.sqrt,
-    math.floor,
-    math.ceil,
-    math.exp,
-    math.log,
-    math.pow,
-    math.sin,
-    math.cos,
-    math.tanh,
-    math.log2,
-):
-    FUNCTION_RULES[_function] = _math(_function)
 
 
 @rule_for(globals, locals)

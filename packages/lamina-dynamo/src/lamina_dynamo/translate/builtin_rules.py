@@ -6,9 +6,9 @@ otherwise the graph breaks.
 
 from __future__ import annotations
 
-from . import builtin_classes, builtin_functions, builtin_operators
+from . import builtin_classes, builtin_functions, builtin_math, builtin_operators
 from .builtin_tables import CLASS_RULES, FUNCTION_RULES
 
 __all__ = ["CLASS_RULES", "FUNCTION_RULES"]
 
-_ = builtin_classes, builtin_functions, builtin_operators  # imported for what they register
+_ = builtin_classes, builtin_functions, builtin_math, builtin_operators  # imported for what they register

@@ -1,5 +1,5 @@
 """The tables of what built-in functions and classes do on trackers, filled by ``builtin_classes``,
-``builtin_functions`` and ``builtin_operators``.
+``builtin_functions``, ``builtin_math`` and ``builtin_operators``.
 
 A rule takes the translator and the call's arguments as trackers.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import types
 from typing import Any
@@ -14,9 +15,11 @@ from ..variables import (
     ConstantVariable,
     GeneratorVariable,
     ObservedException,
+    OpaqueVariable,
     TailVariable,
     TensorVariable,
     UserFunctionVariable,
+    UserObjectVariable,
     VariableTracker,
 )  # fmt: skip
 from .arguments import bind_arguments, make_cells
@@ -43,7 +46,7 @@ _PURE_MODULES = frozenset(
         "_string",
     )
 )
-_IMPURE = frozenset((open, input, exec, eval, compile, __import__, breakpoint))
+_IMPURE = frozenset((open, input, exec, eval, compile, __import__, breakpoint, builtins.__build_class__))
 _GENERATOR, _COROUTINE = (
     inspect.CO_GENERATOR,
     inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE,
@@ -77,6 +80,8 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
         if mode is not None:
             return self.mode_call(mode, args)
         special = self.frontend.function_rule(fn)
+        if special is not None and special[0] == "constant":
+            return self.call_constant_maker(fn, args, kwargs)
         if special is not None and special[0] == "prepare":
             self._prepare(fn, args)
         elif special is not None:
@@ -107,6 +112,12 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
             return args[0].call(self, args[1:], named)
         finally:
             self.region_tags = outer
+
+    def call_constant_maker(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
+        """A call whose result depends on its arguments only and never changes."""
+        result = self.call_native(function, args, kwargs)
+        real = result.real if isinstance(result, UserObjectVariable) else None
+        return result if real is None else OpaqueVariable(real)
 
     def _prepare(self, function: Any, args: list[Any]) -> None:
         """Let the front end make now, outside of the graph, what the call would make in the first call only."""
@@ -212,6 +223,8 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
         mode = self.frontend.mode_function(function)
         if mode is not None:
             return self.mode_call(mode, args)
+        if self._makes_constants(function):
+            return self.call_constant_maker(function, args, kwargs)
         if isinstance(function, type):
             return self.instantiate(self.class_variable(function, None), args, kwargs)
         replacement = BY_FUNCTION.get(function)
@@ -225,12 +238,20 @@ class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
                 return self.operator(id_, args, kwargs, function)
         if self._is_pure(function):
             return self.call_native(function, args, kwargs)
+        if function is builtins.__build_class__:
+            raise Unsupported("a class statement")
         name = getattr(function, "__qualname__", repr(function))
         raise Unsupported(
             f"call of {getattr(function, '__module__', None) or ''}.{name}, which C code implements".replace(
                 "of .", "of "
             )
         )
+
+    def _makes_constants(self, function: Any) -> bool:
+        if isinstance(type(function).__hash__, types.FunctionType):  # an object of the user's
+            return False
+        rule = self.frontend.function_rule(function)
+        return rule is not None and rule[0] == "constant"
 
     def _is_pure(self, function: Any) -> bool:
         if function in _IMPURE:

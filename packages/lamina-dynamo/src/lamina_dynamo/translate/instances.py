@@ -67,6 +67,8 @@ class Instances:
         replacement = BY_FUNCTION.get(cls)
         if replacement is not None:
             return self.polyfill(replacement.__name__, args, kwargs)
+        if self._makes_constants(cls):
+            return self.call_constant_maker(cls, args, kwargs)
         metaclass = type(cls)
         caller = type_lookup(metaclass, "__call__")
         if isinstance(cls, enum.EnumMeta):

@@ -12,7 +12,7 @@ from .base import Args, Kwargs, NotConstant, VariableTracker
 from .constant import ConstantVariable
 from .functions import BoundMethodVariable
 from .known import KnownVariable
-from .objects import MISSING, NativeMethodVariable, type_lookup
+from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
 
 __all__ = [
     "BuiltinVariable", "ClassVariable", "DisabledVariable", "MethodDescriptorVariable", "ModuleVariable",
@@ -250,7 +250,10 @@ class OpaqueVariable(KnownVariable):
             value = getattr(self.value, name)
         except AttributeError as error:
             raise tx.observed(error) from None
-        return tx.wrap(value, self.source and Attr(self.source, name))
+        if self.source is not None:
+            return tx.wrap(value, Attr(self.source, name))
+        made = tx.wrap(value, None)  # what an object that never changes holds does not change either
+        return OpaqueVariable(value) if isinstance(made, UserObjectVariable) else made
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         raise Unsupported(f"call of {self!r}")
