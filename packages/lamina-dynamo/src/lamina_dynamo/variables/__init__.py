@@ -13,6 +13,7 @@ from .classes import (
     SuperVariable,
 )  # fmt: skip
 from .constant import FALSE, NONE, PLAIN_TYPES, TRUE, BoundConstantMethod, ConstantVariable, is_none
+from .container_iterators import DictIterator, ReversedIterator, SequenceIterator
 from .dicts import DictVariable, DictViewVariable
 from .exceptions import ExceptionVariable, ObservedException
 from .functions import (
@@ -29,13 +30,10 @@ from .functions import (
 from .generators import GeneratorVariable
 from .iterators import (
     CountIterator,
-    DictIterator,
     EnumerateIterator,
     FixedIterator,
     IteratorVariable,
     MapIterator,
-    ReversedIterator,
-    SequenceIterator,
     ZipIterator,
 )  # fmt: skip
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
