@@ -19,7 +19,7 @@ from ....tune.candidates import GemmCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .gemm import DTYPES, ceil_div
+from .gemm import DTYPES, ceil_div, scaled
 from .kernel_text import KernelText, is_multiple
 from .tile_writer import TileWriter, statements_of
 
@@ -111,12 +111,10 @@ def _pack(operand: Operand, offset: Any, wide: bool) -> tuple[TritonLaunch, Oper
         "c = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)",
         f"inside = (p[:, None] < {text.size(spatial)}) & (c[None, :] < {text.size(channels)})",
     )
-    place = " + ".join(
-        [f"({name}) * {text.atom(s)}" for name, s in zip(_parts(text, "p", operand.shape[2:]), operand.strides[2:])]
-    )
+    place = _spatial(text, "p", operand.shape[2:], operand.strides[2:])
     text.add(
         f"x = tl.load(source + image * {text.atom(operand.strides[0])} + (({place})[:, None] + "
-        f"c[None, :] * {text.atom(operand.strides[1])}), inside)",
+        f"{scaled(text, 'c[None, :]', operand.strides[1])}), inside)",
         f"tl.store(target + image * {text.atom(spatial * channels)} + (p[:, None] * {text.atom(channels)} + "
         "c[None, :]), x, inside)",
     )
@@ -125,6 +123,19 @@ def _pack(operand: Operand, offset: Any, wide: bool) -> tuple[TritonLaunch, Oper
     packed = Operand("scratch", operand.dtype, offset, operand.shape, _channels_last(operand))
     end = offset + (count * operand.dtype.itemsize + 255) // 256 * 256
     return TritonLaunch(kernel, buffers, sizes, grid), packed, end
+
+
+def _spatial(text: KernelText, name: str, sizes: tuple[Any, ...], strides: tuple[Any, ...]) -> str:
+    """Offset of position number ``name``."""
+    step: Any = strides[-1]
+    dense = True
+    for size, stride in zip(reversed(sizes[1:]), reversed(strides[:-1]), strict=True):
+        step = step * size
+        dense = dense and bool(constant(stride - step) == 0)
+    if dense:
+        return scaled(text, name, strides[-1])
+    parts = _parts(text, name, sizes)
+    return " + ".join([f"({part}) * {text.atom(s)}" for part, s in zip(parts, strides, strict=True)])
 
 
 def _parts(text: KernelText, name: str, sizes: tuple[Any, ...]) -> list[str]:
@@ -208,16 +219,16 @@ def _sum(text: KernelText, step: Convolution, config: GemmCandidate, sizes: _Siz
         if any(constant(p) != 0 for p in step.padding[dim]):
             size = text.size(step.input.shape[2 + dim])
             inside.append(f"((at_{dim} >= 0) & (at_{dim} < {size}))[:, None]")
-        offset.append(f"at_{dim} * {text.atom(step.input.strides[2 + dim])}")
-        tap_offset.append(f"tap_{dim} * {text.atom(step.weight.strides[2 + dim])}")
+        offset.append(scaled(text, f"at_{dim}", step.input.strides[2 + dim]))
+        tap_offset.append(scaled(text, f"tap_{dim}", step.weight.strides[2 + dim]))
     whole_k = sizes.inputs % config.block_k == 0
     if not whole_k:
         inside.append(f"(c[None, :] < {sizes.inputs})")
     right = [] if sizes.outputs % config.block_n == 0 else ["inside_n"]
     right += [] if whole_k else [f"(c[:, None] < {sizes.inputs})"]
     precision = ', input_precision="ieee"' if step.input.dtype is float32 else ""
-    columns = f"c[None, :] * {text.atom(step.input.strides[1])}"
-    rows = f"c[:, None] * {text.atom(step.weight.strides[1])}"
+    columns = scaled(text, "c[None, :]", step.input.strides[1])
+    rows = scaled(text, "c[:, None]", step.weight.strides[1])
     text.add(
         f"a = tl.load(input_at[:, None] + (({' + '.join(offset)})[:, None] + {columns}){_where(inside)})",
         f"b = tl.load(weight_at + ({' + '.join(tap_offset)} + {rows}){_where(right)})",
@@ -246,8 +257,7 @@ def _write(text: KernelText, step: Convolution, config: GemmCandidate, sizes: _S
     out = step.out
     if step.epilogue is None or not step.scratch:
         text.pointer("out", out.dtype, out)
-        parts = _parts(text, "position", out.shape[2:])
-        place = " + ".join([f"({p}) * {text.atom(s)}" for p, s in zip(parts, out.strides[2:], strict=True)])
+        place = _spatial(text, "position", out.shape[2:], out.strides[2:])
         where = f"(image * {text.atom(out.strides[0])} + {place})[:, None] + channel * {text.atom(out.strides[1])}"
         text.add(f"tl.store(out + ({where}), acc.to({language_type(out.dtype)}){_only(step, config, 'mn')})")
     if step.epilogue is None:
