@@ -6,12 +6,13 @@ arrays; functions and parameters that CuPy lacks are missing. What is computed i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .stub_memory import StubMemory
+from .stub_memory import StubMemory, StubOutOfMemory
 from .stub_names import FFT, FUNCTIONS, LINALG, METHODS, UFUNCS
 
 __all__ = ["StubArray", "StubNamespace", "lift", "lower", "raw_array"]
@@ -178,7 +179,11 @@ def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     """Call on the host's arrays; results are the device's. Noted by a device whose stream is being captured."""
     given, named = lower(args), {k: lower(v) for k, v in kwargs.items()}
     with np.errstate(all="ignore"):
-        value = function(*given, **named)
+        try:
+            value = function(*given, **named)
+        except MemoryError as error:  # more than the host has
+            shape, dtype = getattr(error, "shape", (0,)), np.dtype(getattr(error, "dtype", np.uint8))
+            raise StubOutOfMemory(math.prod(shape) * dtype.itemsize) from None
     out = lift(value, *args, *kwargs.values())
     device = next((a.device for a in _arrays(args)), None) or StubNamespace.current()
     if device.recording is not None:
