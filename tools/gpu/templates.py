@@ -1,0 +1,372 @@
+"""Check and time the Triton backend's templates alone, on a GPU: ``python tools/gpu/templates.py [--only WORD]``.
+
+Needs a GPU, triton and PyTorch (which gives memory, clocks, references and the rival), and ``PYTHONPATH`` with the
+sources of lamina-fx, lamina-prims and lamina-inductor, whose C extensions it does not use. Every case is printed by
+each of its candidates, compared with a reference in float32, and timed; the table comes last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import conv2d, gelu, scaled_dot_product_attention
+from triton.testing import do_bench
+
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, bool_
+from lamina_inductor.backends.triton.backend import TritonBackend
+from lamina_inductor.backends.triton.compile import load_function
+from lamina_inductor.backends.triton.emit import emit_program
+from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor, TritonProgram
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
+from lamina_inductor.ir.program import Operand
+from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, GemmCandidate, label
+from lamina_inductor.tune.model import estimate, rank
+from lamina_inductor.tune.tables import candidates as all_candidates
+from lamina_prims import decompose, ops
+
+TYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float16": torch.float16, "bool": torch.bool,
+         "int64": torch.int64}  # fmt: skip
+
+
+@dataclass
+class Case:
+    """``fn`` over operators, ``rival`` and ``exact`` over PyTorch tensors; work in FLOP."""
+
+    name: str
+    fn: Callable[..., Any]
+    specs: tuple[TensorSpec, ...]
+    rival: Callable[..., Any]
+    flops: float
+    tries: list[Candidate] = field(default_factory=list)
+    best: int = 6
+    tolerance: float = 1e-2
+
+
+def spec(*shape: int, dtype: Any = bfloat16) -> TensorSpec:
+    return TensorSpec(shape, dtype)
+
+
+def graph_of(case: Case) -> Graph:
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    values = [builder.proxy(graph.placeholder(f"x{k}", spec=s)) for k, s in enumerate(case.specs)]
+    result = case.fn(*values)
+    graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
+    return decompose(graph, level="prims", keep=TritonBackend.keep)
+
+
+# -- running ---------------------------------------------------------------------------------------------
+
+
+class Run:
+    """A program's launches over PyTorch tensors."""
+
+    def __init__(self, program: TritonProgram, inputs: list[torch.Tensor]) -> None:
+        self.program = program
+        self.memory: dict[str, torch.Tensor] = {}
+        for buffer in program.program.buffers.values():
+            if buffer.storage == "input":
+                self.memory[buffer.name] = inputs[buffer.index]
+            else:
+                shape, strides = [tuple(map(int, s)) for s in (buffer.shape, buffer.strides)]
+                dtype = TYPES[buffer.dtype.name]
+                extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+                flat = torch.full((extent,), 7, dtype=dtype, device="cuda")
+                self.memory[buffer.name] = flat.as_strided(shape, strides)
+        size = max([int(b.offset + b.bytes) for x in program.launches for b in x.buffers if type(b) is Scratch] or [1])
+        self.scratch = torch.zeros(size + 256, dtype=torch.uint8, device="cuda")
+        self.error = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self.calls = [self._call(launch) for launch in program.launches]
+
+    def _call(self, launch: Any) -> tuple[Any, Any, list[Any], dict[str, Any]]:
+        kinds = [kind for _, kind in launch.kernel.parameters]
+        arguments = [self._argument(b, k) for b, k in zip(launch.buffers, kinds, strict=False)]
+        arguments += [*map(int, launch.sizes), *([self.error] if launch.kernel.checks else [])]
+        how = launch.kernel.constants | launch.kernel.options
+        return load_function(launch.kernel), tuple(map(int, launch.grid)), arguments, how
+
+    def _argument(self, value: Any, kind: str) -> Any:
+        if isinstance(value, Scratch):
+            name = {"*bf16": "bfloat16", "*fp32": "float32", "*fp16": "float16", "*i32": "int32"}[kind]
+            return self.scratch[int(value.offset) :].view(getattr(torch, name))
+        if isinstance(value, TensorDescriptor):
+            from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
+
+            shape, strides = list(map(int, value.operand.shape)), list(map(int, value.operand.strides))
+            return HostDescriptor(self._argument(value.operand, ""), shape, strides, list(value.block))
+        if isinstance(value, Operand):
+            base = self.memory[value.buffer]
+            return base.as_strided((base.untyped_storage().nbytes() // base.itemsize,), (1,))[int(value.offset) :]
+        return self.memory[value]
+
+    def warm(self) -> None:
+        """Compile."""
+        for function, grid, arguments, how in self.calls:
+            function.warmup(*arguments, grid=grid, **how)
+
+    def __call__(self) -> None:
+        for function, grid, arguments, how in self.calls:
+            function[grid](*arguments, **how)
+
+    def results(self) -> list[torch.Tensor]:
+        return [self.memory[r.value] for r in self.program.program.outputs]
+
+
+def difference(got: torch.Tensor, want: torch.Tensor) -> float:
+    if got.dtype == torch.bool:
+        return float((got != want).float().mean())
+    got, want = got.float(), want.float()
+    return float((got - want).norm() / want.norm().clamp_min(1e-30))
+
+
+def _is_main(case: Case, problem: Any) -> bool:
+    return "backward" not in case.name or problem.backward
+
+
+def plan(case: Case) -> tuple[Any, list[tuple[Candidate, float]]]:
+    """The program, and what is tried: what the model ranks first, then the case's own."""
+    backend = TritonBackend()
+    program = backend.program(graph_of(case))
+    found: dict[str, tuple[Candidate, float]] = {}
+
+    def choose(problem: Any, ranked: list[Candidate], show: Any) -> Candidate:
+        gpu = TemplatePlanner().gpu
+        chosen = [c for c in rank(problem, all_candidates(problem), gpu) if "library" not in label(c)]
+        for c in [*chosen[: case.best], *case.tries] if _is_main(case, problem) else ():
+            found.setdefault(label(c), (c, estimate(problem, c, gpu)))
+        return chosen[0]
+
+    emit_program(program, TemplatePlanner(choose=choose))
+    return program, list(found.values())
+
+
+def _fitting(problem: Any, candidate: Candidate) -> Candidate:
+    """The candidate for what it is meant for: a forward pass in front of a backward pass has its own."""
+    backward = isinstance(candidate, AttentionCandidate) and candidate in BACKWARD
+    return FORWARD[0] if backward and not problem.backward else candidate
+
+
+def run_case(case: Case, pool: ThreadPoolExecutor, seed: int) -> list[dict[str, Any]]:
+    torch.manual_seed(seed)
+    inputs = [_random(s) for s in case.specs]
+    program, tries = plan(case)
+    runs: list[tuple[Candidate, float, Run]] = []
+    for candidate, guess in tries:
+        planner = TemplatePlanner(choose=lambda problem, ranked, show, c=candidate: _fitting(problem, c))
+        runs.append((candidate, guess, Run(emit_program(program, planner), inputs)))
+    failed = dict(zip(map(id, runs), pool.map(_warm, runs), strict=True))
+    with torch.no_grad():
+        wanted = case.rival(*[x.float() if x.is_floating_point() else x for x in inputs])
+        wanted = [w for w in (wanted if isinstance(wanted, tuple) else (wanted,))]
+        rival = do_bench(lambda: case.rival(*inputs), warmup=10, rep=40, return_mode="median")
+    rows = [{"case": case.name, "who": "torch", "us": rival * 1e3, "tflops": case.flops / rival / 1e9}]
+    for item in runs:
+        candidate, guess, run = item
+        row: dict[str, Any] = {"case": case.name, "who": label(candidate), "guess_us": guess * 1e6}
+        try:
+            if failed[id(item)]:
+                raise RuntimeError(failed[id(item)])
+            run()
+            torch.cuda.synchronize()
+            row["error"] = max(difference(g, w) for g, w in zip(run.results(), wanted, strict=False) if w is not None)
+            row["bad"] = not row["error"] <= case.tolerance
+            time = do_bench(run, warmup=10, rep=40, return_mode="median")
+            row |= {"us": time * 1e3, "tflops": case.flops / time / 1e9}
+        except Exception as error:  # noqa: BLE001 - reported in the table
+            row["failed"] = f"{type(error).__name__}: {error}"[:160]
+        rows.append(row)
+    return rows
+
+
+def _warm(item: Any) -> str:
+    try:
+        item[2].warm()
+    except Exception:  # noqa: BLE001 - reported in the table
+        return traceback.format_exc(limit=1)[-200:]
+    return ""
+
+
+def _random(s: TensorSpec) -> torch.Tensor:
+    shape = tuple(map(int, s.shape))
+    if s.dtype is bool_:
+        return torch.ones(shape, dtype=torch.bool, device="cuda").tril()
+    if s.dtype.name == "int64":
+        return torch.tensor([77, 5], device="cuda")
+    return torch.randn(shape, device="cuda").to(TYPES[s.dtype.name])
+
+
+# -- cases -----------------------------------------------------------------------------------------------
+
+WIDE = [
+    GemmCandidate(128, 256, 64, 8, 3), GemmCandidate(128, 256, 64, 8, 4), GemmCandidate(256, 128, 64, 8, 3),
+    GemmCandidate(128, 256, 64, 8, 3, descriptors=True), GemmCandidate(128, 256, 64, 8, 4, descriptors=True),
+    GemmCandidate(128, 256, 64, 8, 3, persistent=True), GemmCandidate(128, 256, 64, 8, 3, 8, 1, True, True),
+    GemmCandidate(256, 128, 64, 8, 3, descriptors=True), GemmCandidate(128, 128, 64, 4, 3),
+    GemmCandidate(128, 128, 64, 8, 4), GemmCandidate(128, 256, 64, 8, 4, group=4, descriptors=True),
+    GemmCandidate(128, 256, 64, 8, 4, group=16, descriptors=True),
+]  # fmt: skip
+
+
+def transposed(x: Any) -> Any:
+    return ops.permute(x, (1, 0))
+
+
+def product_cases() -> list[Case]:
+    n = 4096
+    square = spec(n, n)
+    work = 2.0 * n**3
+    big = 2.0 * 8192 * 4096 * 16384
+    return [
+        Case("4096 plain", ops.matmul, (square, square), torch.matmul, work, WIDE, 0),
+        Case(
+            "4096 bias gelu", lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)), (square, square, spec(n)),
+            lambda x, w, b: gelu(x @ w + b), work, WIDE, 0,
+        ),
+        Case(
+            "4096 bias tanh-gelu", lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b), "tanh"),
+            (square, square, spec(n)), lambda x, w, b: gelu(x @ w + b, approximate="tanh"), work, WIDE[:5], 0,
+        ),
+        Case(
+            "4096 linear", lambda x, w: ops.matmul(x, transposed(w)), (square, square), lambda x, w: x @ w.T, work,
+            WIDE[:8], 0,
+        ),
+        Case(
+            "mlp up", lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
+            (spec(8192, 4096), spec(4096, 16384), spec(16384)), lambda x, w, b: gelu(x @ w + b), big, WIDE[:9], 0,
+        ),
+        Case(
+            "mlp down", lambda x, w, b: ops.add(ops.matmul(x, w), b),
+            (spec(8192, 16384), spec(16384, 4096), spec(4096)), lambda x, w, b: x @ w + b, big, WIDE[:9], 0,
+        ),
+        Case(
+            "gpt up", lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
+            (spec(16384, 768), spec(768, 3072), spec(3072)), lambda x, w, b: gelu(x @ w + b), 2.0 * 16384 * 768 * 3072,
+            WIDE[:9], 3,
+        ),
+        Case(
+            "gpt weight gradient", lambda x, g: ops.matmul(transposed(x), g), (spec(16384, 768), spec(16384, 768)),
+            lambda x, g: x.T @ g, 2.0 * 16384 * 768 * 768,
+            [GemmCandidate(128, 128, 64, 4, 4, split=s) for s in (2, 4, 8)], 5,
+        ),
+        Case(
+            "thin", lambda x, w, b: ops.relu(ops.add(ops.matmul(x, w), b)),
+            (spec(16, 4096), spec(4096, 4096), spec(4096)), lambda x, w, b: torch.relu(x @ w + b), 2.0 * 2**28,
+            [GemmCandidate(16, 64, 128, 4, 4, split=s) for s in (2, 4, 8)], 6,
+        ),
+    ]  # fmt: skip
+
+
+FORWARD = [AttentionCandidate(*c) for c in ((128, 64, 4, 3), (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3),
+                                            (128, 128, 8, 3), (64, 128, 4, 3), (128, 64, 4, 2))]  # fmt: skip
+BACKWARD = [AttentionCandidate(*c) for c in ((64, 128, 8, 2), (64, 64, 4, 2), (64, 64, 8, 2), (128, 128, 8, 2),
+                                             (32, 128, 4, 2), (64, 128, 4, 2), (64, 128, 8, 3))]  # fmt: skip
+
+
+def attention(mask: bool = False, causal: bool = False) -> Any:
+    def fn(q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        return ops.attention_with_lse(q, k, v, rest[0] if mask else None, causal, 0.125, 0.0, None)[0]
+
+    return fn
+
+
+def backward(g: Any, q: Any, k: Any, v: Any) -> Any:
+    out, lse = ops.attention_with_lse(q, k, v, None, True, 0.125, 0.0, None)
+    return ops.attention_backward(g, None, out, lse, q, k, v, None, True, 0.125, 0.0, None)
+
+
+def torch_backward(g: Any, q: Any, k: Any, v: Any) -> Any:
+    with torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        result = scaled_dot_product_attention(*leaves, is_causal=True)
+        return torch.autograd.grad(result, leaves, g)
+
+
+def attention_cases() -> list[Case]:
+    shape = (8, 16, 2048, 64)
+    heads = spec(*shape)
+    work = 2.0 * 2 * 8 * 16 * 2048 * 2048 * 64 / 2
+    causal = torch.ones(2048, 2048, dtype=torch.bool, device="cuda").tril()
+    return [
+        Case(
+            "causal attention", attention(causal=True), (heads,) * 3,
+            lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True), work, FORWARD, 2,
+        ),
+        Case(
+            "masked attention", attention(mask=True), (*(heads,) * 3, spec(2048, 2048, dtype=bool_)),
+            lambda q, k, v, m: scaled_dot_product_attention(q, k, v, m), work, FORWARD, 0,
+        ),
+        Case(
+            "additive mask", lambda q, k, v, m: attention(mask=True)(q, k, v, ops.where(m, 0.0, -math.inf)),
+            (*(heads,) * 3, spec(2048, 2048, dtype=bool_)),
+            lambda q, k, v, m: scaled_dot_product_attention(q, k, v, causal), work, FORWARD[:3], 0,
+        ),
+        Case(
+            "causal attention forward and backward", backward, (heads,) * 4, torch_backward, 3.5 * work, BACKWARD, 1,
+        ),
+    ]  # fmt: skip
+
+
+def convolution(x: Any, w: Any, mean: Any, scale: Any, shift: Any, r: Any) -> Any:
+    y = ops.convolution(x, w, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)
+    y = ops.add(ops.mul(ops.sub(y, _over(mean)), _over(scale)), _over(shift))
+    return ops.relu(ops.add(y, r))
+
+
+def _over(v: Any) -> Any:
+    return ops.reshape(v, (1, v.shape[0], 1, 1))
+
+
+def torch_convolution(x: Any, w: Any, mean: Any, scale: Any, shift: Any, r: Any) -> Any:
+    y = conv2d(x, w, padding=1)
+    return torch.relu((y - mean[:, None, None]) * scale[:, None, None] + shift[:, None, None] + r)
+
+
+def convolution_cases() -> list[Case]:
+    image, vector = spec(64, 128, 56, 56), spec(128)
+    tries = [GemmCandidate(*c) for c in ((128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 4),
+                                         (256, 128, 64, 8, 3), (64, 128, 64, 4, 4), (128, 128, 32, 4, 4))]  # fmt: skip
+    return [
+        Case(
+            "convolution", convolution, (image, spec(128, 128, 3, 3), vector, vector, vector, image), torch_convolution,
+            2.0 * 64 * 56 * 56 * 128 * 128 * 9, tries, 2,
+        ),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="cases with this word in their names (several: a,b)")
+    parser.add_argument("--json", type=Path, help="write all rows to this file")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    cases = [*product_cases(), *attention_cases(), *convolution_cases()]
+    rows: list[dict[str, Any]] = []
+    with ThreadPoolExecutor(12) as pool:
+        for seed, case in enumerate(cases):
+            if any(word in case.name for word in options.only.split(",")):
+                try:
+                    rows.extend(run_case(case, pool, seed))
+                except Exception as error:  # noqa: BLE001 - the other cases go on
+                    rows.append({"case": case.name, "who": "-", "failed": f"{type(error).__name__}: {error}"[:300]})
+                print(f"{case.name}: done", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(rows))
+    for row in rows:
+        numbers = (
+            f"{row.get('us', 0):9.1f} us {row.get('tflops', 0):7.1f} TFLOP/s {row.get('guess_us', 0):9.1f} guessed"
+        )
+        tail = row.get("failed") or f"error {row.get('error', 0):.1e}{'  WRONG' if row.get('bad') else ''}"
+        print(f"{row['case']:26} {row['who']:44} {numbers}  {tail}")
+
+
+if __name__ == "__main__":
+    main()
