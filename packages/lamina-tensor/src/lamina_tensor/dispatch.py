@@ -27,7 +27,7 @@ from .views import mark_view
 
 __all__ = ["FAST", "create", "dispatch", "dispatch_fast", "make_fast", "slow_call", "slow_resolved", "specs_of"]
 
-_TENSOR, _NO_DATA, _GRAD, _DEVICE = 1, 2, 4, 8
+_TENSOR, _NO_DATA, _GRAD, _DEVICE, _MIXED, _FLOAT8 = 1, 2, 4, 8, 16, 32
 
 
 FAST: dict[Operator, Any] = {}
@@ -96,7 +96,7 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         return _without_tensors(op, args, kwargs)
     if op.id == "copy_to":
         return _copy_to(*args, **kwargs)
-    if bits & _DEVICE and not bits & _NO_DATA:
+    if bits & _MIXED and bits & _DEVICE and not bits & _NO_DATA:
         from .cuda.running import to_one_device
 
         moved = to_one_device(op, args, kwargs)
@@ -196,7 +196,7 @@ def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], bits:
     if op.id == "device_put":
         return _put(*args, **kwargs)
     if bits & _DEVICE:
-        return _run_device(op, args, kwargs)
+        return _run_device(op, args, kwargs, bits & _FLOAT8)
     arrays = to_arrays(args)
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
     try:
@@ -220,10 +220,10 @@ def _put(input: Any, device: Any) -> Any:
     return place(input, target)
 
 
-def _run_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], float8: int) -> Any:
     from .cuda.running import run_on_device
 
-    value = run_on_device(op, args, kwargs, _raise_better)
+    value = run_on_device(op, args, kwargs, float8, _raise_better)
     if op.alias is not False and isinstance(args[0], TensorBase):
         return _wrap_alias(op, value, args, kwargs)
     return named_results(op, value) if type(value) is tuple else value

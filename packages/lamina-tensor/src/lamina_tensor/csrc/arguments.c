@@ -1,13 +1,26 @@
 /* Nested arguments: which tensors are among them, and the same with arrays in place of tensors. */
 #include "tensor.h"
 
-enum { HAS_TENSOR = 1, HAS_NO_DATA = 2, HAS_GRAD = 4, HAS_DEVICE = 8 };
+enum { HAS_TENSOR = 1, HAS_NO_DATA = 2, HAS_GRAD = 4, HAS_DEVICE = 8, HAS_MIXED = 16, HAS_FLOAT8 = 32 };
+
+static __thread int seen; /* device of the tensors that this scan has met; -1: of none */
+
+static int place_bits(TensorObject *t) {
+    int place = t->h.device * 256 + t->h.device_index, bits = 0;
+    if (seen >= 0 && seen != place) bits |= HAS_MIXED;
+    seen = place;
+    if (t->array && t->h.device) {
+        bits |= HAS_DEVICE;
+        if (t->h.dtype >= LAMINA_FLOAT8_E4M3FN) bits |= HAS_FLOAT8;
+    }
+    return bits;
+}
 
 static int scan_value(PyObject *value) {
     if (tensor_check(value)) {
         TensorObject *t = (TensorObject *)value;
         return HAS_TENSOR | (t->h.flags & LAMINA_NO_DATA ? HAS_NO_DATA : 0) | (requires_grad(t) ? HAS_GRAD : 0) |
-               (t->array && t->h.device ? HAS_DEVICE : 0);
+               place_bits(t);
     }
     int bits = 0;
     if (PyTuple_Check(value) || PyList_Check(value)) {
@@ -23,6 +36,7 @@ static int scan_value(PyObject *value) {
 
 PyObject *scan(PyObject *module, PyObject *args) {
     (void)module;
+    seen = -1;
     return PyLong_FromLong(scan_value(args));
 }
 

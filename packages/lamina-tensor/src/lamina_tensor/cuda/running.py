@@ -7,7 +7,7 @@ along with CUDA tensors, all else is an error. What the device library has no ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from lamina_prims import Operator
 from .. import _C
 from .._C import TensorBase, to_arrays
 from .activation import active_provider, cuda_device, is_float8, on_device
-from .memory import explaining
+from .memory import explaining, out_of_memory
 from .transfers import host_copy, upload
 
 __all__ = ["HOST_OPERATORS", "run_on_device", "to_one_device"]
@@ -94,32 +94,43 @@ def _check(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], target: 
         )
 
 
-def run_on_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], better: Callable[..., None]) -> Any:
-    """The results of a call on CUDA tensors of one device, not wrapped into history.
+def run_on_device(
+    op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], float8: int, better: Callable[..., None]
+) -> Any:
+    """The results of a call on CUDA tensors of one device, without history; of a view operator, arrays.
+
+    ``float8``: such a tensor is among them. ``better`` raises what the operator's own rule says about the arguments.
 
     Raises:
         OutOfMemoryError: of the device. Otherwise what the operator raises.
     """
-    first = next(tensors_in((*args, *kwargs.values())))
+    first = args[0] if args and isinstance(args[0], TensorBase) else next(tensors_in((*args, *kwargs.values())))
     index = first.device.index
-    float8 = any(is_float8(t.dtype) for t in tensors_in((*args, *kwargs.values())))
-    host = op.id in HOST_OPERATORS or (float8 and not (op.alias is not False or op.id in _MOVES_BYTES))
-    if host or (op.id == "convert_element_type" and is_float8(args[1])):
+    views = op.alias is not False and isinstance(args[0], TensorBase)
+    if op.id in HOST_OPERATORS or (float8 and not (views or op.id in _MOVES_BYTES)):
+        return through_host(op, args, kwargs, index)
+    if op.id == "convert_element_type" and is_float8(args[1]):
         return through_host(op, args, kwargs, index)
     provider = active_provider()
     arrays = to_arrays(args)
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
-    with explaining(index), on_device(provider, index):
-        try:
-            value = op.run_arrays(arrays, named)
-        except provider.out_of_memory:
-            raise
-        except Exception as error:
-            better(op, args, kwargs, error)
-            raise
-        if op.alias is not False and isinstance(args[0], TensorBase):
+    before = provider.current_device()
+    if before != index:
+        provider.set_device(index)
+    try:
+        value = op.run_arrays(arrays, named)
+        if views:
             return value
-        return wrap_results(value, list(tensors_in((*args, *kwargs.values()))), first if float8 else None)
+        inputs = args if type(value) is provider.array_type and not kwargs else (*args, *kwargs.values())
+        return wrap_results(value, inputs, first if float8 else None)
+    except provider.out_of_memory as error:
+        raise out_of_memory(index, error) from None
+    except Exception as error:
+        better(op, args, kwargs, error)
+        raise
+    finally:
+        if before != index:
+            provider.set_device(before)
 
 
 def through_host(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], index: int) -> Any:
@@ -142,16 +153,16 @@ def through_host(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], in
     return away(value)
 
 
-def wrap_results(value: Any, inputs: list[Any], like: Any = None) -> Any:
+def wrap_results(value: Any, inputs: Sequence[Any], like: Any = None) -> Any:
     """Tensors over the arrays of a result; one that lies in an input's memory is copied.
 
-    ``like``: a float8 tensor whose bytes were moved.
+    ``inputs``: the arguments. ``like``: a float8 tensor whose bytes were moved.
     """
     kind = active_provider().array_type
     if isinstance(value, kind):
         code = like.dtype.code if like is not None and value.dtype == np.uint8 else -1
         made = _C.wrap_device(value, code)
-        if any(_C.starts_inside(made, tensor) for tensor in inputs):
+        if any(_C.starts_inside(made, tensor) for tensor in tensors_in(inputs)):
             made = _C.wrap_device(value.copy(), code)
         return made
     if isinstance(value, (np.ndarray, np.generic)):  # asked for: ones_like(x, device="cpu")
