@@ -8,24 +8,30 @@ each of its candidates, compared with a reference in float32, and timed; the tab
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
-import traceback
+import pickle
+import subprocess
+import sys
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+import triton
 from torch.nn.functional import conv2d, gelu, scaled_dot_product_attention
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 from triton.testing import do_bench
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, bool_
 from lamina_inductor.backends.triton.backend import TritonBackend
 from lamina_inductor.backends.triton.compile import load_function
 from lamina_inductor.backends.triton.emit import emit_program
-from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor, TritonProgram
+from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor, TritonKernel, TritonProgram
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.ir.program import Operand
 from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, GemmCandidate, label
@@ -67,6 +73,17 @@ def graph_of(case: Case) -> Graph:
 # -- running ---------------------------------------------------------------------------------------------
 
 
+def compiled(kernel: TritonKernel) -> Any:
+    """What triton makes of a kernel; found in its cache when ``compile_kernels`` has seen it."""
+    names = [name for name, _ in kernel.parameters]
+    signature = dict(kernel.parameters) | dict.fromkeys(kernel.constants, "constexpr")
+    constants = {(len(names) + k,): value for k, value in enumerate(kernel.constants.values())}
+    attributes = {(k,): [["tt.divisibility", 16]] for k, name in enumerate(names) if name in kernel.aligned}
+    source = ASTSource(load_function(kernel), signature, constants, attributes)
+    options = kernel.options | {"enable_fp_fusion": True}
+    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+
+
 class Run:
     """A program's launches over PyTorch tensors."""
 
@@ -87,12 +104,12 @@ class Run:
         self.error = torch.zeros(1, dtype=torch.int32, device="cuda")
         self.calls = [self._call(launch) for launch in program.launches]
 
-    def _call(self, launch: Any) -> tuple[Any, Any, list[Any], dict[str, Any]]:
+    def _call(self, launch: Any) -> tuple[Any, list[Any]]:
         kinds = [kind for _, kind in launch.kernel.parameters]
         arguments = [self._argument(b, k) for b, k in zip(launch.buffers, kinds, strict=False)]
         arguments += [*map(int, launch.sizes), *([self.error] if launch.kernel.checks else [])]
-        how = launch.kernel.constants | launch.kernel.options
-        return load_function(launch.kernel), tuple(map(int, launch.grid)), arguments, how
+        grid = (*map(int, launch.grid), 1, 1)[:3]
+        return compiled(launch.kernel)[grid], [*arguments, *launch.kernel.constants.values()]
 
     def _argument(self, value: Any, kind: str) -> Any:
         if isinstance(value, Scratch):
@@ -108,14 +125,9 @@ class Run:
             return base.as_strided((base.untyped_storage().nbytes() // base.itemsize,), (1,))[int(value.offset) :]
         return self.memory[value]
 
-    def warm(self) -> None:
-        """Compile."""
-        for function, grid, arguments, how in self.calls:
-            function.warmup(*arguments, grid=grid, **how)
-
     def __call__(self) -> None:
-        for function, grid, arguments, how in self.calls:
-            function[grid](*arguments, **how)
+        for call, arguments in self.calls:
+            call(*arguments)
 
     def results(self) -> list[torch.Tensor]:
         return [self.memory[r.value] for r in self.program.program.outputs]
@@ -155,44 +167,38 @@ def _fitting(problem: Any, candidate: Candidate) -> Candidate:
     return FORWARD[0] if backward and not problem.backward else candidate
 
 
-def run_case(case: Case, pool: ThreadPoolExecutor, seed: int) -> list[dict[str, Any]]:
-    torch.manual_seed(seed)
-    inputs = [_random(s) for s in case.specs]
+def programs_of(case: Case) -> list[tuple[Candidate, float, TritonProgram]]:
+    """(candidate, the model's seconds, program) for all that is tried."""
     program, tries = plan(case)
-    runs: list[tuple[Candidate, float, Run]] = []
+    result = []
     for candidate, guess in tries:
         planner = TemplatePlanner(choose=lambda problem, ranked, show, c=candidate: _fitting(problem, c))
-        runs.append((candidate, guess, Run(emit_program(program, planner), inputs)))
-    failed = dict(zip(map(id, runs), pool.map(_warm, runs), strict=True))
+        result.append((candidate, guess, emit_program(program, planner)))
+    return result
+
+
+def run_case(case: Case, programs: list[tuple[Candidate, float, TritonProgram]], seed: int) -> list[dict[str, Any]]:
+    torch.manual_seed(seed)
+    inputs = [_random(s) for s in case.specs]
     with torch.no_grad():
         wanted = case.rival(*[x.float() if x.is_floating_point() else x for x in inputs])
         wanted = [w for w in (wanted if isinstance(wanted, tuple) else (wanted,))]
         rival = do_bench(lambda: case.rival(*inputs), warmup=10, rep=40, return_mode="median")
     rows = [{"case": case.name, "who": "torch", "us": rival * 1e3, "tflops": case.flops / rival / 1e9}]
-    for item in runs:
-        candidate, guess, run = item
+    for candidate, guess, emitted in programs:
         row: dict[str, Any] = {"case": case.name, "who": label(candidate), "guess_us": guess * 1e6}
         try:
-            if failed[id(item)]:
-                raise RuntimeError(failed[id(item)])
+            run = Run(emitted, inputs)
             run()
             torch.cuda.synchronize()
             row["error"] = max(difference(g, w) for g, w in zip(run.results(), wanted, strict=False) if w is not None)
             row["bad"] = not row["error"] <= case.tolerance
-            time = do_bench(run, warmup=10, rep=40, return_mode="median")
-            row |= {"us": time * 1e3, "tflops": case.flops / time / 1e9}
+            taken = do_bench(run, warmup=10, rep=40, return_mode="median")
+            row |= {"us": taken * 1e3, "tflops": case.flops / taken / 1e9}
         except Exception as error:  # noqa: BLE001 - reported in the table
             row["failed"] = f"{type(error).__name__}: {error}"[:160]
         rows.append(row)
     return rows
-
-
-def _warm(item: Any) -> str:
-    try:
-        item[2].warm()
-    except Exception:  # noqa: BLE001 - reported in the table
-        return traceback.format_exc(limit=1)[-200:]
-    return ""
 
 
 def _random(s: TensorSpec) -> torch.Tensor:
@@ -342,6 +348,26 @@ def convolution_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def compile_all(kernels: list[TritonKernel]) -> None:
+    """In processes of their own, into triton's cache; what fails is seen when it is run."""
+    code = "import sys, pickle, templates as t; [t.quietly(k) for k in pickle.load(sys.stdin.buffer)]"
+    folder = str(Path(__file__).parent)
+    jobs = []
+    for part in range(14):
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); {code}"]
+        jobs.append(subprocess.Popen(command, stdin=subprocess.PIPE))
+        jobs[-1].stdin.write(pickle.dumps(kernels[part::14]))  # type: ignore[union-attr]
+        jobs[-1].stdin.close()  # type: ignore[union-attr]
+    for job in jobs:
+        job.wait()
+
+
+def quietly(kernel: TritonKernel) -> None:
+    """Compile."""
+    with contextlib.suppress(Exception):
+        compiled(kernel)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="cases with this word in their names (several: a,b)")
@@ -349,15 +375,20 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     cases = [*product_cases(), *attention_cases(), *convolution_cases()]
+    cases = [c for c in cases if any(word in c.name for word in options.only.split(","))]
+    start = time.perf_counter()
+    programs = {case.name: programs_of(case) for case in cases}
+    kernels = {k: k for found in programs.values() for _, _, p in found for k in p.kernels}
+    print(f"{len(kernels)} kernels printed in {time.perf_counter() - start:.1f} s", flush=True)
+    compile_all(list(kernels.values()))
+    print(f"compiled after {time.perf_counter() - start:.1f} s", flush=True)
     rows: list[dict[str, Any]] = []
-    with ThreadPoolExecutor(12) as pool:
-        for seed, case in enumerate(cases):
-            if any(word in case.name for word in options.only.split(",")):
-                try:
-                    rows.extend(run_case(case, pool, seed))
-                except Exception as error:  # noqa: BLE001 - the other cases go on
-                    rows.append({"case": case.name, "who": "-", "failed": f"{type(error).__name__}: {error}"[:300]})
-                print(f"{case.name}: done", flush=True)
+    for seed, case in enumerate(cases):
+        try:
+            rows.extend(run_case(case, programs[case.name], seed))
+        except Exception as error:  # noqa: BLE001 - the other cases go on
+            rows.append({"case": case.name, "who": "-", "failed": f"{type(error).__name__}: {error}"[:300]})
+        print(f"{case.name}: done after {time.perf_counter() - start:.1f} s", flush=True)
     if options.json:
         options.json.write_text(json.dumps(rows))
     for row in rows:

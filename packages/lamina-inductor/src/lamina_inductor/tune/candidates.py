@@ -57,6 +57,7 @@ def label(candidate: Candidate) -> str:
     if isinstance(candidate, AttentionCandidate):
         return f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"
     words = [f"{candidate.block_m}x{candidate.block_n}x{candidate.block_k} w{candidate.warps} s{candidate.stages}"]
+    words += [f"g{candidate.group}"] if candidate.group != 8 else []
     words += [f"split{candidate.split}"] if candidate.split > 1 else []
     words += ["persistent"] if candidate.persistent else []
     words += ["descriptors"] if candidate.descriptors else []
