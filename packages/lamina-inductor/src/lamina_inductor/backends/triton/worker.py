@@ -1,4 +1,4 @@
-"""A process that compiles kernels: ``python -m lamina_inductor.backends.triton.worker``.
+"""A process that compiles kernels: it runs ``main``.
 
 Reads pickled requests from its standard input, each after its length, and writes answers the same way. It never touches
 a GPU, so it may be started at any time; its parent is the only one that talks to it.
@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-__all__ = ["receive", "send"]
+__all__ = ["main", "receive", "send"]
 
 _LENGTH = struct.Struct("<Q")
 
@@ -56,7 +56,3 @@ def main() -> None:
             send(answers, answer)
         except (pickle.PicklingError, TypeError, AttributeError):
             send(answers, RuntimeError(f"{type(answer).__name__}: {answer}"))
-
-
-if __name__ == "__main__":
-    main()

@@ -88,7 +88,7 @@ def _take() -> subprocess.Popen[bytes]:
 def _start() -> subprocess.Popen[bytes]:
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
     process = subprocess.Popen(
-        [sys.executable, "-m", "lamina_inductor.backends.triton.worker"],
+        [sys.executable, "-c", "from lamina_inductor.backends.triton.worker import main; main()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,

@@ -1,0 +1,192 @@
+"""Measures compiled programs on a GPU: ``python tools/gpu/bench.py [--rows adamw,softmax] [--rival torch]``.
+
+Each row: the first call (compilation in it), results checked against the same program in float32 on fresh random inputs,
+then the median of timed calls, by events; with the fewest bytes that it must move, the bandwidth that this is, or its
+arithmetic. ``--rival torch`` measures torch in a process of its own: eager, compiled, ``--autotune`` too. The table comes
+last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rows import ROWS, Row
+
+
+def timed(T: Any, run: Any, repeats: int, budget: float = 1.0) -> float:
+    """Median microseconds of a call on the device, queued behind each other; tiny programs: of the host, too."""
+    for _ in range(3):
+        run()
+    T.cuda.synchronize()
+    begin = time.perf_counter()
+    run()
+    T.cuda.synchronize()
+    one = time.perf_counter() - begin
+    count = max(5, min(repeats, int(budget / max(one, 1e-6))))
+    events = [(T.cuda.Event(enable_timing=True), T.cuda.Event(enable_timing=True)) for _ in range(count)]
+    for start, end in events:
+        start.record()
+        run()
+        end.record()
+    T.cuda.synchronize()
+    return statistics.median(start.elapsed_time(end) for start, end in events) * 1000
+
+
+def host_time(T: Any, run: Any, count: int = 2000) -> float:
+    """Microseconds that a call costs the host."""
+    best = float("inf")
+    for _ in range(5):
+        T.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(count // 5):
+            run()
+        best = min(best, (time.perf_counter() - begin) / (count // 5))
+        T.cuda.synchronize()
+    return best * 1e6
+
+
+def error_of(T: Any, row: Row, results: Any) -> float:
+    """Largest relative distance (by norm) of the results from those of the same program in float32."""
+    wide = tuple(
+        (i.detach().float().requires_grad_(i.requires_grad) if i.is_floating_point() else i) for i in row.inputs
+    )
+    wanted = row.run(*wide)
+    pairs = zip(_flat(results), _flat(wanted), strict=True)
+    return max(
+        [float(((a.float() - b.float()).norm() / (b.float().norm() + 1e-20)).item()) for a, b in pairs], default=0.0
+    )
+
+
+def _flat(value: Any) -> list[Any]:
+    return (
+        [v.detach() for v in value] if isinstance(value, (tuple, list)) else [] if value is None else [value.detach()]
+    )
+
+
+def measure(T: Any, name: str, variant: str, check: bool) -> dict[str, Any]:
+    """One row of one library."""
+    row = ROWS[name](T)
+    options = {} if variant != "autotune" else {"mode": "max-autotune-no-cudagraphs"}
+    if variant == "graphs":
+        options = {"mode": "reduce-overhead"}
+    run = row.run if variant == "eager" else T.compile(row.run, **options)
+    begin = time.perf_counter()
+    results = run(*row.inputs)
+    T.cuda.synchronize()
+    found: dict[str, Any] = {"first_s": time.perf_counter() - begin}
+    if check and variant != "eager" and row.inputs and name != "gpt block training":
+        found["error"] = error_of(T, row, results)
+        found["right"] = found["error"] <= row.tolerance
+    del results
+    call = (lambda: run(*row.inputs)) if row.inputs else run
+    found["us"] = timed(T, call, 50 if name != "tiny call" else 500)
+    found["host_us"] = host_time(T, call, 200 if name != "tiny call" else 5000)
+    if name == "tiny call":
+        found["us"] = found["host_us"]
+    found |= {"moved": row.moved, "formula": row.formula, "operations": row.operations, "target": row.target}
+    return found
+
+
+def run_rows(library: str, variants: list[str], names: list[str], check: bool) -> dict[str, Any]:
+    """Every row; what fails says so."""
+    T = importlib.import_module(library)
+    results: dict[str, Any] = {}
+    for name in names:
+        for variant in variants:
+            key = f"{name}|{library} {variant}"
+            try:
+                results[key] = measure(T, name, variant, check)
+            except Exception as error:  # noqa: BLE001 - one row that fails does not end the others
+                results[key] = {"failed": f"{type(error).__name__}: {error}"[:300]}
+                traceback.print_exc()
+            print(f"# {key}: {_short(results[key])}", file=sys.stderr, flush=True)
+            T.cuda.empty_cache()
+    return results
+
+
+def _short(found: dict[str, Any]) -> str:
+    if "failed" in found:
+        return found["failed"]
+    return f"{found['us']:.1f} us, first {found['first_s']:.2f} s, host {found['host_us']:.1f} us, error {found.get('error', 0):.1e}"
+
+
+def table(results: dict[str, Any], names: list[str]) -> str:
+    """The table for people."""
+    columns = list(dict.fromkeys(key.partition("|")[2] for key in results))
+    lines = [
+        f"{'row':28s} {'target':>8s} " + " ".join(f"{c[:18]:>18s}" for c in columns) + "   TB/s or TFLOP/s, first call"
+    ]
+    for name in names:
+        found = [results.get(f"{name}|{c}", {}) for c in columns]
+        cells = [
+            f"{f['us']:14.1f}{'' if f.get('right', True) else ' BAD'} us" if "us" in f else f"{'-':>18s}" for f in found
+        ]
+        first = next((f for f in found if "us" in f), {})
+        rate = ""
+        if first.get("moved"):
+            rate = f"{first['moved'] / first['us'] / 1e6:.2f} TB/s ({first['formula']})"
+        elif first.get("operations"):
+            rate = f"{first['operations'] / first['us'] / 1e6:.0f} TFLOP/s"
+        lines.append(
+            f"{name:28s} {first.get('target', 0):8.0f} "
+            + " ".join(f"{c:>18s}" for c in cells)
+            + f"   {rate}, {first.get('first_s', 0):.2f} s"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="", help="names or parts of names, with commas; all without")
+    parser.add_argument("--rival", default="", help="torch: measured too")
+    parser.add_argument("--autotune", action="store_true", help="the rival's longest tuning, too")
+    parser.add_argument("--graphs", action="store_true", help="lamina's mode reduce-overhead, too")
+    parser.add_argument("--no-check", action="store_true")
+    parser.add_argument("--library", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--variants", default="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    parts = [p for p in arguments.rows.split(",") if p]
+    names = [n for n in ROWS if not parts or any(p in n for p in parts)]
+    if arguments.library:
+        found = run_rows(arguments.library, arguments.variants.split(","), names, not arguments.no_check)
+        print(json.dumps(found))
+        return
+    own = ["compiled"] + (["graphs"] if arguments.graphs else [])
+    results = _process("lamina", own, arguments)
+    if arguments.rival:
+        results |= _process(
+            arguments.rival, ["eager", "compiled"] + (["autotune"] if arguments.autotune else []), arguments
+        )
+    print(table(results, names))
+
+
+def _process(library: str, variants: list[str], arguments: Any) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        __file__,
+        "--library",
+        library,
+        "--variants",
+        ",".join(variants),
+        "--rows",
+        arguments.rows,
+    ]
+    result = subprocess.run(
+        command + (["--no-check"] if arguments.no_check else []), stdout=subprocess.PIPE, text=True, check=False
+    )
+    return json.loads(result.stdout.strip().splitlines()[-1]) if result.stdout.strip() else {}
+
+
+if __name__ == "__main__":
+    main()
