@@ -17,7 +17,7 @@ from .cache.store import Entry, verify
 from .host.arguments import adapter, array_at
 from .host.description import Description, KernelInfo, from_bytes
 from .host.threads import launcher, load_blas
-from .ir.program import HostCall, Operand
+from .ir.program import HostCall, Operand, check_text
 
 __all__ = ["Artifact", "ArtifactError", "read_description"]
 
@@ -149,14 +149,30 @@ def _program(path: str, description: Description) -> Callable[..., tuple[Any, ..
     )
 
 
-def _failure(description: Description) -> Callable[[int], None]:
-    messages = {number: (error, message) for number, error, message in description.checks}
+def _failure(description: Description) -> Callable[[int, tuple[int, ...]], None]:
+    """What the launcher calls when the program returns an error word: the number of a check and the wrong index."""
+    known = {number: rest for number, *rest in description.checks}
+    symbols = [name for name, _, _ in description.sizes]
 
-    def fail(word: int) -> None:
-        error, message = messages.get(word, ("RuntimeError", f"{description.name} failed with error word {word}"))
-        raise getattr(builtins, error, RuntimeError)(message)
+    def fail(word: int, sizes: tuple[int, ...]) -> None:
+        if word >> _INDEX_BITS not in known:
+            raise RuntimeError(f"{description.name} failed with error word {word}")
+        error, template, size = known[word >> _INDEX_BITS]
+        text = check_text(template, _index_of(word), _evaluate(size, dict(zip(symbols, sizes, strict=True))))
+        raise getattr(builtins, error, RuntimeError)(text)
 
     return fail
+
+
+_INDEX_BITS = 48
+
+
+def _index_of(word: int) -> str:
+    """The index in an error word, as ``lm_bad_index`` writes it: the largest stands for all above."""
+    middle = 1 << (_INDEX_BITS - 1)
+    place = word & (2 * middle - 1)
+    index = place - middle if place >= middle else -place
+    return f"{index} or beyond" if abs(index) == middle - 1 else str(index)
 
 
 def host_caller(description: Description) -> Callable[[int, Sequence[int], Sequence[int]], None]:

@@ -42,7 +42,7 @@ class Description:
     """See the module. ``inputs``: (label, dtype name, ndim, written) or None; ``outputs``: (dtype name, ndim);
     ``sizes``: (symbol, input,
     dim or -1); ``numbers``: as the launcher reads them, None with symbolic sizes; ``results``: (kind, value);
-    ``checks``: (number, exception, message); ``host_calls``: steps that run a reference.
+    ``checks``: (number, exception, message, size), see ``Check``; ``host_calls``: steps that run a reference.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Description:
     sizes: tuple[tuple[str, int, int], ...]
     numbers: tuple[int, ...] | None
     results: tuple[tuple[str, Any], ...]
-    checks: tuple[tuple[int, str, str], ...]
+    checks: tuple[tuple[int, str, str, Expr | int], ...]
     host_calls: tuple[HostCall, ...]
     constants: tuple[Any, ...]
     kernels: tuple[KernelInfo, ...]
@@ -77,7 +77,7 @@ def describe(
         sizes=tuple([(s.symbol.name, s.input, -1 if s.dim is None else s.dim) for s in program.sizes]),
         numbers=None if program.sizes else tuple([int(n) for n in numbers]),  # type: ignore[arg-type]
         results=tuple([_result(r.kind, r.value, index) for r in program.outputs]),
-        checks=tuple([(c.number, c.error, c.message) for c in program.checks]),
+        checks=tuple([(c.number, c.error, c.template, c.size) for c in program.checks]),
         host_calls=tuple([s for s in program.steps if type(s) is HostCall]),
         constants=tuple([np.ascontiguousarray(c) for c in program.constants]),
         kernels=tuple(kernels),

@@ -2,7 +2,7 @@
  * (backends/cpp/preamble/host.h), because it includes no header.
  *
  * A program's library exports
- *   int lamina_run(const lm_host *host, void *const *buffers, const int64_t *sizes, char *workspace);
+ *   int64_t lamina_run(const lm_host *host, void *const *buffers, const int64_t *sizes, char *workspace);
  *   void lamina_layout(const int64_t *sizes, int64_t *numbers);   -- only with symbolic sizes
  * `buffers` holds inputs (NULL for a non-tensor), then outputs, then constants. `lamina_run` returns 0, an error word
  * of the program (positive), or -1 when a host call raised a Python exception.
@@ -11,7 +11,7 @@
 #define LAMINA_HOST_ABI_H
 #include <stdint.h>
 
-#define LAMINA_HOST_VERSION 3
+#define LAMINA_HOST_VERSION 4
 
 typedef void (*lm_body)(void *context, int64_t begin, int64_t end);
 

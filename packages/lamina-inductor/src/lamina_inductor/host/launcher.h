@@ -9,7 +9,7 @@
 
 #include "host_abi.h"
 
-typedef int (*lm_run)(const lm_host *, void *const *, const int64_t *, char *);
+typedef int64_t (*lm_run)(const lm_host *, void *const *, const int64_t *, char *);
 typedef void (*lm_layout)(const int64_t *, int64_t *);
 
 struct InputPlan {

@@ -154,7 +154,7 @@ bool make_outputs(Call &call) {
     return true;
 }
 
-int run(Call &call) {
+int64_t run(Call &call) {
     int64_t bytes = call.numbers[call.plan.workspace_at];
     char *workspace = lm_take_workspace(bytes);
     if (!workspace) {
@@ -163,7 +163,7 @@ int run(Call &call) {
     }
     lm_host host = {LAMINA_HOST_VERSION, lm_pool_threads(), lm_pool_parallel, lm_pool_scratch, host_call, &call,
                     lm_step_gemm, lm_step_convolution, blas_table, lm_step_attention, lm_step_attention_backward};
-    int status;
+    int64_t status;
     if (call.plan.release_gil) {
         PyThreadState *thread = PyEval_SaveThread();
         status = call.plan.run(&host, call.buffers.data(), call.sizes.data(), workspace);
@@ -175,6 +175,16 @@ int run(Call &call) {
     for (size_t i = 0; i < call.views.size(); ++i)
         if (call.plan.inputs[i].written && call.views[i].version) ++*call.views[i].version;
     return status;
+}
+
+PyObject *size_tuple(const Call &call) {
+    PyObject *sizes = PyTuple_New((Py_ssize_t)call.sizes.size());
+    for (size_t i = 0; sizes && i < call.sizes.size(); ++i) {
+        PyObject *size = PyLong_FromLongLong(call.sizes[i]);
+        if (!size) { Py_CLEAR(sizes); break; }
+        PyTuple_SET_ITEM(sizes, (Py_ssize_t)i, size);
+    }
+    return sizes;
 }
 
 PyObject *finish(Call &call) {
@@ -205,13 +215,14 @@ PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags,
         return PyErr_Format(PyExc_TypeError, "%U takes %zd inputs, got %zd", plan.name, (Py_ssize_t)plan.inputs.size(), given);
     Call call(plan);
     if (!read_inputs(call, arguments) || !find_sizes(call) || !check_inputs(call) || !make_outputs(call)) return nullptr;
-    int status = run(call);
+    int64_t status = run(call);
     if (status == 0) return finish(call);
     if (call.error[0]) {
         PyErr_Restore(call.error[0], call.error[1], call.error[2]);
     } else if (status != -2) {
-        PyObject *nothing = PyObject_CallFunction(plan.fail, "i", status);
-        if (nothing) PyErr_Format(PyExc_RuntimeError, "%U failed with error word %d", plan.name, status);
+        PyObject *sizes = size_tuple(call);
+        PyObject *nothing = sizes ? PyObject_CallFunction(plan.fail, "LN", (long long)status, sizes) : nullptr;
+        if (nothing) PyErr_Format(PyExc_RuntimeError, "%U failed with error word %lld", plan.name, (long long)status);
         Py_XDECREF(nothing);
     }
     return nullptr;

@@ -23,11 +23,13 @@ __all__ = ["KernelError", "evaluate", "run_kernel"]
 
 
 class KernelError(Exception):
-    """A checked index was out of range; ``check`` is the error word."""
+    """A checked index was out of range: ``index``; ``check`` is the error word, ``size`` what it must be below."""
 
-    def __init__(self, check: int) -> None:
+    def __init__(self, check: int, index: int, size: int) -> None:
         super().__init__(f"check {check} failed")
         self.check = check
+        self.index = index
+        self.size = size
 
 
 # -- expressions and scalar operators --------------------------------------------------------------------
@@ -216,6 +218,7 @@ def _bind(stmt: BindIndex, state: _State) -> None:
     value = np.asarray(state.operand(stmt.value)).astype(np.int64)
     if stmt.size is not None:
         size = evaluate(stmt.size, state.env)
+        given = value
         if stmt.wrap:
             value = np.where(value < 0, value + size, value)
         bad = (value < 0) | (value >= size)
@@ -223,7 +226,8 @@ def _bind(stmt: BindIndex, state: _State) -> None:
             bad = bad & state.env[stmt.mask]
             value = np.where(state.env[stmt.mask], value, 0)
         if np.any(bad):
-            raise KernelError(stmt.check)
+            wrong = np.broadcast_to(given, np.shape(bad))[bad]
+            raise KernelError(stmt.check, int(wrong.max() if wrong.max() >= 0 else wrong.min()), int(size))
     state.env[stmt.symbol] = value
 
 

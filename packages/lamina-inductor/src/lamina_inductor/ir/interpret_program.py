@@ -3,6 +3,7 @@ compiler."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from .program import (
     Launch,
     Operand,
     Program,
+    check_text,
 )
 
 __all__ = ["run_program", "run_step"]
@@ -76,7 +78,7 @@ def run_program(program: Program, inputs: list[Any]) -> tuple[Any, ...]:
     """Run a program on NumPy arrays (and ints for symbolic sizes).
 
     Raises:
-        IndexError: a checked index is out of range.
+        IndexError, RuntimeError: a checked index is out of range.
     """
     memory = _Memory(program, inputs)
     try:
@@ -84,7 +86,8 @@ def run_program(program: Program, inputs: list[Any]) -> tuple[Any, ...]:
             run_step(step, memory)
     except KernelError as error:
         found = next(c for c in program.checks if c.number == error.check)
-        raise IndexError(found.message) from None
+        text = check_text(found.template, str(error.index), error.size)
+        raise getattr(builtins, found.error)(text) from None
     results: list[Any] = []
     for result in program.outputs:
         results.append(_output(result, results, inputs, memory))

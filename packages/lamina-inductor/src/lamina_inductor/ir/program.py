@@ -259,11 +259,27 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What error word ``number`` means: the exception's name and its message (with the user's line)."""
+    """What error word ``number`` means: an index outside of ``size``. ``error`` is the exception's name.
+
+    ``template`` is its message (with the user's line), in which ``{index}`` and ``{size}`` stand for what is known
+    then.
+    """
 
     number: int
     error: str
-    message: str
+    template: str
+    size: Expr | int
+
+    @property
+    def message(self) -> str:
+        """Without the index."""
+        return check_text(self.template, None, self.size)
+
+
+def check_text(template: str, index: str | None, size: object) -> str:
+    """The message of a check. ``index``: as text; None: not known."""
+    named = "an index" if index is None else f"index {index}"
+    return template.replace("{index}", named).replace("{size}", str(size))
 
 
 @dataclass(frozen=True)

@@ -319,7 +319,7 @@ def _check(number: int, source: Value, dim: int) -> Check:
     where = f" (at {line})" if line else ""
     size = source.inputs[0].shape[dim]
     kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
-    return Check(number, kind, f"{op}: an index is out of range for dimension {dim} with size {size}{where}")
+    return Check(number, kind, f"{op}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}", size)
 
 
 def _device(lowered: LoweredGraph) -> Any:

@@ -96,7 +96,7 @@ class _PhasePrinter:
         if any(type(s) is StreamOut for s in walk(self.loop.body)):
             self.write("lm_stream_end();")  # other threads must see it before the phase is over
         if self.checked:
-            self.write("if (lm_error) *call->error = lm_error;")
+            self.write("if (lm_error) lm_raise(call->error, lm_error);")
         body = "\n".join(self.lines)
         return (
             f"{self.linkage} __attribute__((noinline)) void {name}(void *context, i64 begin, i64 end) {{\n{body}\n}}\n"
@@ -302,7 +302,7 @@ class _PhasePrinter:
         bad = f"(u64){raw} >= (u64)({size})"
         self.write(f"const bool {name}_bad = {bad};")
         hit = f"{name}_bad" if stmt.mask is None else f"{name}_bad & {c_name(stmt.mask)}"
-        error = f"({hit}) ? (i64){stmt.check} : (i64)0"
+        error = f"({hit}) ? lm_bad_index({stmt.check}, {value}) : (i64)0"
         self.write(f"const i64 {name}_error = {error};")
         self.write(f"lm_error = {name}_error > lm_error ? {name}_error : lm_error;")
         self.write(f"const i64 {name} = {name}_bad ? 0 : {raw};")

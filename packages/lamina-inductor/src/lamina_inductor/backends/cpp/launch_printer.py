@@ -44,7 +44,7 @@ def _single(call: KernelCall, shared: dict[str, str]) -> list[str]:
     for function, phase in zip(phase_functions(call, shared), call.kernel.body, strict=True):
         lines.append(_run(function, call, phase))
     if _has_checks(call):
-        lines.append("if (error) return (int)error;")
+        lines.append("if (error) return error;")
     return lines
 
 
@@ -65,7 +65,7 @@ def _several(parts: Sequence[KernelCall], shared: dict[str, str]) -> list[str]:
     for index in range(max(len(part.kernel.body) for part in parts)):
         lines += _phase_of_several(parts, index, shared)
     if any(_has_checks(part) for part in parts):
-        lines.append("if (error) return (int)error;")
+        lines.append("if (error) return error;")
     return lines
 
 

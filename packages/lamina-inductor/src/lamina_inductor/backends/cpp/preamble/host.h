@@ -40,6 +40,19 @@ typedef struct lm_host {
 // One call of a kernel: what every phase function gets as its context.
 typedef struct { void *const *p; const i64 *s; i64 *error; } lm_call;
 
+///@ checks
+// An error word: the check's number, then the index. The largest word wins, which is that of the last check, and of its
+// indices the largest, or, if none reaches above the end, the one furthest below 0.
+static inline __attribute__((always_inline)) i64 lm_bad_index(i64 check, i64 index) {
+    const i64 middle = (i64)1 << 47, most = middle - 1;
+    const i64 above = middle + (index < most ? index : most), below = index > -most ? -index : most;
+    return (check << 48) | (index >= 0 ? above : below);
+}
+LM_NOINLINE void lm_raise(i64 *place, i64 error) {
+    i64 old = __atomic_load_n(place, __ATOMIC_RELAXED);
+    while (old < error && !__atomic_compare_exchange_n(place, &old, error, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
 ///@ parts
 // Several calls in one parallel region: iterations of all parts in one row, weighted by their grains.
 typedef struct { lm_body body; lm_call call; i64 n, grain; } lm_part;
