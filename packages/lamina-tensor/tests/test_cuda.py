@@ -275,3 +275,40 @@ def test_generators() -> None:
     cuda.set_rng_state(state)
     assert lt.rand(2, device="cuda").tolist() == first and cuda.initial_seed() == 5
     assert len(cuda.get_rng_state_all()) == 2
+
+
+# -- mixed precision ----------------------------------------------------------------------------------------------
+
+
+def test_autocast_is_about_one_kind_of_device() -> None:
+    x, y = lt.ones(2, 2, device="cuda"), lt.ones(2, 2)
+    with lt.autocast("cuda"):
+        assert (x @ x).dtype is lt.float16 and (y @ y).dtype is lt.float32 and lt.is_autocast_enabled("cuda")
+        with lt.autocast("cpu", enabled=False):
+            assert (x @ x).dtype is lt.float16
+        with lt.autocast("cuda", enabled=False):
+            assert (x @ x).dtype is lt.float32
+    with lt.autocast("cuda", dtype=lt.bfloat16):
+        assert (x @ x).dtype is lt.bfloat16 and lt.get_autocast_dtype("cuda") is lt.bfloat16
+    with lt.autocast("cpu"):
+        assert (x @ x).dtype is lt.float32 and not lt.is_autocast_enabled("cuda")
+    assert not lt.is_autocast_enabled("cuda") and lt.get_autocast_dtype("cuda") is lt.float16
+
+
+def test_losses_are_scaled_for_float16() -> None:
+    weight = gpu(1.0, 1.0, requires_grad=True)
+    sgd = optim.SGD([weight], lr=1.0)
+    scaler = lt.amp.GradScaler("cuda", init_scale=4.0, growth_interval=2)
+    for steps, factor in ((1, 1.0), (2, float("inf")), (3, 1.0), (4, 1.0)):
+        sgd.zero_grad()
+        scaler.scale((weight * factor).sum()).backward()
+        scaler.step(sgd)
+        scaler.update()
+        want = {1: (4.0, 0.0), 2: (2.0, 0.0), 3: (2.0, -1.0), 4: (4.0, -2.0)}[steps]
+        assert (scaler.get_scale(), weight[0].item()) == want
+    twin = lt.amp.GradScaler("cuda")
+    twin.load_state_dict(scaler.state_dict())
+    assert twin.get_scale() == 4.0 and not lt.amp.GradScaler().is_enabled()
+    scaler.unscale_(sgd)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(sgd)

@@ -1,7 +1,8 @@
-"""Automatic mixed precision on the CPU: inside ``autocast`` each operator computes in the dtype that suits it.
+"""Automatic mixed precision: inside ``autocast`` each operator computes in the dtype that suits it.
 
-Products (matmul, linear, convolutions, attention) take bfloat16 or float16, losses and other sums that lose digits
-take float32, ``cat`` and ``stack`` the widest of their arguments, and all other operators what they are given.
+It is about the tensors of one kind of device. Products (matmul, linear, convolutions, attention) take bfloat16 or
+float16, losses and other sums that lose digits take float32, ``cat`` and ``stack`` the widest of their arguments, and
+all other operators what they are given.
 
 >>> from lamina_tensor import ones
 >>> with autocast("cpu"):
@@ -25,7 +26,9 @@ from lamina_prims import operator
 from lamina_prims.modes import MODES, Mode
 
 from ._C import TensorBase
+from .cuda.devices import is_available
 from .dispatch import create
+from .grad_scaler import GradScaler
 
 __all__ = [
     "GradScaler", "autocast", "autocast_state", "custom_bwd", "custom_fwd", "get_autocast_cpu_dtype",
@@ -107,19 +110,19 @@ _WIDEST = frozenset(("cat", "stack"))
 class _Autocast(Mode):
     """The mode itself: converts the arguments, then lets the call go on."""
 
-    def __init__(self, dtype: DType) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: DType, device: str) -> None:
+        self.dtype, self.device = dtype, device
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do the call on converted arguments."""
         id_ = operator.id
         if id_ in _LOWER:
-            args, kwargs = _cast(args, self.dtype), _cast(kwargs, self.dtype)
+            args, kwargs = _cast(args, self.dtype, self.device), _cast(kwargs, self.dtype, self.device)
         elif id_ in _WIDE:
-            args, kwargs = _cast(args, float32), _cast(kwargs, float32)
+            args, kwargs = _cast(args, float32, self.device), _cast(kwargs, float32, self.device)
         elif id_ in _WIDEST:
-            widest = float32 if any(t.dtype is float32 for t in _tensors(args)) else self.dtype
-            args = _cast(args, widest)
+            widest = float32 if any(t.dtype is float32 for t in _tensors(args, self.device)) else self.dtype
+            args = _cast(args, widest, self.device)
         if MODES.creator is not None:
             return operator(*args, **kwargs)
         MODES.creator = create  # calls without tensors make tensors
@@ -129,43 +132,57 @@ class _Autocast(Mode):
             MODES.creator = None
 
 
-def _eligible(value: Any) -> bool:
-    return isinstance(value, TensorBase) and value.dtype.kind == "float" and value.dtype is not float64
+def _eligible(value: Any, device: str) -> bool:
+    return (
+        isinstance(value, TensorBase)
+        and value.dtype.kind == "float"
+        and value.dtype is not float64
+        and value.device.type == device
+    )
 
 
-def _cast(value: Any, dtype: DType) -> Any:
+def _cast(value: Any, dtype: DType, device: str) -> Any:
     if isinstance(value, TensorBase):
-        if _eligible(value) and value.dtype is not dtype:
+        if _eligible(value, device) and value.dtype is not dtype:
             return operator("convert_element_type")(value, dtype)
         return value
     if type(value) in (tuple, list):
-        return type(value)(_cast(v, dtype) for v in value)
+        return type(value)(_cast(v, dtype, device) for v in value)
     if type(value) is dict:
-        return {k: _cast(v, dtype) for k, v in value.items()}
+        return {k: _cast(v, dtype, device) for k, v in value.items()}
     return value
 
 
-def _tensors(values: Any) -> Iterator[Any]:
+def _tensors(values: Any, device: str) -> Iterator[Any]:
     for value in values:
         if type(value) in (tuple, list):
-            yield from _tensors(value)
-        elif _eligible(value):
+            yield from _tensors(value, device)
+        elif _eligible(value, device):
             yield value
 
 
-_MODES = {"bfloat16": _Autocast(bfloat16), "float16": _Autocast(float16)}
+_MODES = {
+    "bfloat16": _Autocast(bfloat16, "cpu"),
+    "float16": _Autocast(float16, "cpu"),
+    "cuda:bfloat16": _Autocast(bfloat16, "cuda"),
+    "cuda:float16": _Autocast(float16, "cuda"),
+}
 
 
 def autocast_state() -> str | None:
-    """The dtype of products inside ``autocast``, by name; None outside."""
+    """The dtype of products inside ``autocast``, by name (``"cuda:float16"`` for a GPU's); None outside."""
     stack = MODES.stack
     if stack and type(stack[0]) is _Autocast:
-        return stack[0].dtype.name
+        return _state(stack[0].device, stack[0].dtype)
     return None
 
 
+def _state(device: str, dtype: DType) -> str:
+    return dtype.name if device == "cpu" else f"{device}:{dtype.name}"
+
+
 def set_autocast_state(state: str | None) -> str | None:
-    """Switch autocast on (by a dtype's name) or off (None); returns what was before."""
+    """Switch autocast on (by a state's name) or off (None); returns what was before."""
     before, stack = autocast_state(), MODES.stack
     if before is not None:
         del stack[0]
@@ -185,7 +202,9 @@ def state_set(state: str | None) -> Iterator[None]:
 
 
 class autocast:
-    """Context manager and decorator. ``dtype`` is bfloat16 unless given; ``enabled=False`` switches it off inside.
+    """Context manager and decorator. ``dtype`` is bfloat16 (for "cuda" float16) unless given.
+
+    ``enabled=False`` switches it off inside. One kind of device at a time: of two, the inner one counts.
 
     Raises:
         RuntimeError: an unknown device type, or a dtype that is neither bfloat16 nor float16.
@@ -195,9 +214,9 @@ class autocast:
         self, device_type: str = "cpu", dtype: DType | None = None, enabled: bool = True, cache_enabled: Any = None
     ) -> None:
         if device_type not in ("cpu", "cuda"):
-            raise RuntimeError(f"autocast: unknown device type {device_type!r}; here it is 'cpu'")
-        dtype = bfloat16 if dtype is None else dtype
-        if device_type == "cuda" and enabled:
+            raise RuntimeError(f"autocast: unknown device type {device_type!r}; it is 'cpu' or 'cuda'")
+        dtype = dtype or (bfloat16 if device_type == "cpu" else float16)
+        if device_type == "cuda" and enabled and not is_available():
             warnings.warn("autocast for 'cuda' does nothing here: there is no GPU", stacklevel=2)
             enabled = False
         if enabled and dtype is not bfloat16 and dtype is not float16:
@@ -207,13 +226,15 @@ class autocast:
         del cache_enabled  # conversions are not kept: compiled programs do each once
 
     def __enter__(self) -> autocast:
-        if self.device == "cpu":
-            self.previous.append(set_autocast_state(self.fast_dtype.name if self._enabled else None))
+        state = _state(self.device, self.fast_dtype) if self._enabled else None
+        before = autocast_state()
+        if state is None and before is not None and before.startswith("cuda") is not (self.device == "cuda"):
+            state = before  # switched off for the other kind of device
+        self.previous.append(set_autocast_state(state))
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.device == "cpu":
-            set_autocast_state(self.previous.pop())
+        set_autocast_state(self.previous.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a function."""
@@ -227,23 +248,26 @@ class autocast:
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Is autocast on."""
-    return device_type == "cpu" and autocast_state() is not None
+    """Is autocast on for this kind of device."""
+    state = autocast_state()
+    return state is not None and state.startswith("cuda") is (device_type == "cuda")
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Is autocast on."""
-    return autocast_state() is not None
+    """Is autocast on for the CPU."""
+    return is_autocast_enabled("cpu")
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """True for the CPU."""
-    return device_type == "cpu"
+    """True for the CPU, and for ``"cuda"`` where there is a GPU."""
+    return device_type == "cpu" or (device_type == "cuda" and is_available())
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> DType:
-    """The dtype of products inside autocast."""
-    return dtype_of(autocast_state() or "bfloat16")
+    """The dtype of products inside autocast for this kind of device."""
+    if is_autocast_enabled(device_type):
+        return dtype_of(str(autocast_state()).rpartition(":")[2])
+    return float16 if device_type == "cuda" else bfloat16
 
 
 def get_autocast_cpu_dtype() -> DType:
@@ -260,7 +284,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str = "cpu", cast_inputs: DType 
     def run(*args: Any, **kwargs: Any) -> Any:
         if cast_inputs is None or autocast_state() is None:
             return fwd(*args, **kwargs)
-        args, kwargs = _cast(args, cast_inputs), _cast(kwargs, cast_inputs)
+        args, kwargs = _cast(args, cast_inputs, device_type), _cast(kwargs, cast_inputs, device_type)
         with state_set(None):
             return fwd(*args, **kwargs)
 
@@ -270,39 +294,3 @@ def custom_fwd(fwd: Any = None, *, device_type: str = "cpu", cast_inputs: DType 
 def custom_bwd(bwd: Any = None, *, device_type: str = "cpu") -> Any:
     """Decorator of a custom function's backward: gradients run in the dtypes they have."""
     return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
-
-
-class GradScaler:
-    """Scaling of losses for float16. bfloat16 needs none: this one is always switched off, and passes all through."""
-
-    def __init__(self, device: str = "cpu", enabled: bool = True, **options: Any) -> None:
-        del device, enabled, options
-
-    def is_enabled(self) -> bool:
-        """False."""
-        return False
-
-    def scale(self, outputs: Any) -> Any:
-        """The losses as they are."""
-        return outputs
-
-    def unscale_(self, optimizer: Any) -> None:
-        """Nothing was scaled."""
-
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step."""
-        return optimizer.step(*args, **kwargs)
-
-    def update(self, new_scale: Any = None) -> None:
-        """There is no scale."""
-
-    def get_scale(self) -> float:
-        """1."""
-        return 1.0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty."""
-        return {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Nothing to load."""
