@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import CellType, CodeType
 
+from lamina_fx.collector import collector_paused
+
 from . import _core
 from .config import Config
 from .errors import BreakReason, DynamoError, InternalError, NotResumable
@@ -103,7 +105,8 @@ class Capture:
             self._limit(code, reasons, any(info.has_graph for info, _ in misses))
             return
         try:
-            self._compile(code, scope, reasons)
+            with collector_paused():
+                self._compile(code, scope, reasons)
         except NotResumable as error:
             _core.skip(code, self.owner)
             self._notify_skipped(code, error.reason, reasons)

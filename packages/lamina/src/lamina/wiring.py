@@ -15,6 +15,7 @@ import numpy as np
 
 from lamina_aot import compile_captured
 from lamina_fx import Graph, TensorSpec
+from lamina_fx.collector import collector_paused
 from lamina_tensor import from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
@@ -72,6 +73,11 @@ class GraphCompiler:
                 observe=record.stages.__setitem__,
             )
 
+    def _backend_for(self, graph: Graph) -> Backend:
+        choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
+        return self.backend if choose is None else choose(graph)
+
+    @collector_paused()
     def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
         """Compile one functional core-level graph."""
         choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
