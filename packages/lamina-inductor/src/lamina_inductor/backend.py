@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import Graph
+from lamina_prims.hand_written_attention import fuse_attention
 
 from .backends import cpp
 from .cache.keys import graph_key
@@ -34,6 +35,10 @@ class CppBackend:
     keep: frozenset[str] = frozenset({"attention_with_lse", "attention_backward"})
     options: frozenset[str] = frozenset()
     """Names that ``compile(options=...)`` may hold: none yet."""
+
+    def rewrite(self, graph: Graph) -> Graph:
+        """A captured graph before differentiation: attention that is spelt out becomes one operator."""
+        return fuse_attention(graph)
 
     def program(self, graph: Graph, *, name: str = "graph") -> Program:
         """The kernels and steps for ``graph``, before any C++ is made: for inspection and tests."""

@@ -22,7 +22,8 @@ LIMIT = 256
 class GraphRecord:
     """One captured graph on its way to a callable.
 
-    ``stages`` maps a stage's name (``captured``, ``joint``, ``forward``, ``backward``, ``prims:<part>``) to its graph;
+    ``stages`` maps a stage's name (``captured``, ``rewritten`` where the backend changed it, ``joint``, ``forward``,
+    ``backward``, ``prims:<part>``) to its graph;
     ``artifacts`` maps a part (``forward``, ``backward``) to what the backend returned; ``seconds`` is time per stage.
     """
 

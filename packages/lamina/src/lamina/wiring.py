@@ -57,6 +57,9 @@ class GraphCompiler:
         name = getattr(context, "function", "graph")
         record = new_record(f"{_identifier(name)}_{next(_COUNTER)}")
         record.stages["captured"] = captured
+        rewrite = getattr(self._backend_for(captured), "rewrite", None)
+        if rewrite is not None and (rewritten := rewrite(captured)) is not captured:
+            record.stages["rewritten"] = captured = rewritten
 
         def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
             return self.compile_functional(graph, part, record)
@@ -78,10 +81,13 @@ class GraphCompiler:
         return self.backend if choose is None else choose(graph)
 
     @collector_paused()
+    def _backend_for(self, graph: Graph) -> Backend:
+        choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
+        return self.backend if choose is None else choose(graph)
+
     def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
         """Compile one functional core-level graph."""
-        choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
-        backend: Backend = self.backend if choose is None else choose(graph)
+        backend = self._backend_for(graph)
         options = _options_for(backend, self.preferred | self.options)
         with record.timed("decompose"):
             lowered = lower_graph(graph, backend.keep)
