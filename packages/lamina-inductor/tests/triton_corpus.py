@@ -110,6 +110,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "column standardise": (standardise, (floats(33, 70),), 1),
     "columns of many rows": (lambda x: ops.sum(x, 0), (floats(9000, 5),), 2),
     "adamw": (adamw, tuple(np.abs(floats(n)) for n in (33, 64, 1000) for _ in range(4)), 1),
+    "adamw of many": (
+        adamw, tuple(np.abs(floats(n)) for n in (33, 64, 1000, 4096, 64, 32, 7, 33) for _ in range(4)), 2,
+    ),
     "odd full sums": (totals, (floats(101, 203),), 2),
     "small full sums": (totals, (floats(7, 13),), 1),
     "extrema": (extrema, (with_nan(5, 33),), 1),

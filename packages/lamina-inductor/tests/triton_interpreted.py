@@ -138,10 +138,15 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarr
     for launch in program.launches:
         function = load_function(launch.kernel)
         function.fn.__globals__["libdevice"] = Library()
-        arguments: list[Any] = [HostTensor(memory[b]) for b in launch.buffers]
+        arguments: list[Any] = [HostTensor(memory[b] if type(b) is str else table(b, memory)) for b in launch.buffers]
         arguments += [*launch.sizes, *([HostTensor(error)] if launch.kernel.checks else [])]
         function[launch.grid](*arguments, **launch.kernel.constants)
     return [memory[r.value] for r in program.program.outputs], int(error[0])
+
+
+def table(cells: Any, memory: dict[str, np.ndarray]) -> np.ndarray:
+    """A table's memory: addresses of buffers, and numbers."""
+    return np.array([memory[c].__array_interface__["data"][0] if type(c) is str else c for c in cells], np.int64)
 
 
 def fresh(buffer: Buffer) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from lamina_fx import int64
 from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram
 from lamina_inductor.backends.triton.kernel_printer import size_names
 from lamina_inductor.ir.interpret import KernelError, run_kernel
@@ -100,6 +102,9 @@ class StubDevice:
 
     def _run(self, record: LaunchRecord) -> None:
         triton, kernel = self._find(record)
+        if triton.parameters[0][0] == "table":
+            self._run_rows(record, triton, kernel)
+            return
         names = {n: v for (n, _), v in zip(triton.parameters, record.values, strict=False)}
         assert len(record.values) == len(triton.parameters) + 2
         arrays = [_memory(names[p.name], p.dtype) if p.name in names else np.zeros(0) for p in kernel.params]
@@ -115,6 +120,19 @@ class StubDevice:
         except KernelError as error:
             ctypes.c_int32.from_address(names["error"]).value = error.check
 
+    def _run_rows(self, record: LaunchRecord, triton: TritonKernel, kernel: Kernel) -> None:
+        """A kernel over a table: a call for each row."""
+        phase = [p for p in kernel.params if re.search(rf"^    {p.name} = ", triton.source, re.MULTILINE)]
+        spelt = [n for n in size_names(kernel).values() if re.search(rf"^    {n} = ", triton.source, re.MULTILINE)]
+        width = int(re.search(r"program_id\(1\) \* (\d+)", triton.source)[1])  # type: ignore[index]
+        table = _memory(record.values[0], int64)
+        for number in range(record.grid[1]):
+            row = table[number * width : (number + 1) * width]
+            found = dict(zip([p.name for p in phase] + spelt, row.tolist(), strict=False))
+            arrays = [_memory(found[p.name], p.dtype) if p in phase else np.zeros(0) for p in kernel.params]
+            sizes = [found.get(n, record.grid[0] * triton.tile.x) for n in size_names(kernel).values()]
+            run_kernel(kernel, arrays, sizes)
+
     def _find(self, record: LaunchRecord) -> tuple[TritonKernel, Kernel]:
         """The kernel of the latest program that has one of this name, cut to the launched phase."""
         for program in reversed(self.programs):
@@ -125,9 +143,9 @@ class StubDevice:
 
     def _phase(self, program: TritonProgram, triton: TritonKernel) -> Kernel:
         for kernel in (*program.program.kernels, *self.copies.values()):
-            if kernel.name == triton.name:
+            if triton.name in (kernel.name, f"{kernel.name}_table", f"{kernel.name}_odd_table"):
                 return replace(kernel, body=tuple(p for p in kernel.body if p.body))
-            number = triton.name.removeprefix(f"{kernel.name}_")
+            number = re.sub(r"(_odd)?_table$", "", triton.name).removeprefix(f"{kernel.name}_")
             if number != triton.name and number.isdigit():
                 return replace(kernel, body=(kernel.body[int(number)],))
         raise AssertionError(f"no kernel IR for {triton.name}")

@@ -217,7 +217,7 @@ def _failure(description: GpuDescription) -> Callable[[int], None]:
 
 
 def _adapter(description: GpuDescription) -> Callable[..., Any]:
-    """What the launcher calls for an input that does not fit: ``adapt(number, value, sizes, strides)``, or None twice."""
+    """What the launcher calls for an input that does not fit: ``adapt(number, value, sizes, strides)``."""
 
     def adapt(number: int, value: Any, sizes: tuple[int, ...] | None, strides: tuple[int, ...] | None) -> Any:
         code, written, on_host = description.plan.inputs[number][:3]

@@ -25,6 +25,7 @@ from ...schedule.copies import copy_call
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+from .tables import table_launches
 from .templates.expand import Planner, expand_steps
 from .tiles import choose_tile, constant
 
@@ -57,22 +58,37 @@ def emit_program(program: Program, planner: Planner | None = None) -> TritonProg
             printed[name] = _print_kernel(program, found)
         except NotImplementedError as error:
             refused[name] = str(error)
-    kernels = [phase.kernel for phases in printed.values() for phase in phases if phase.kernel is not None]
-    kernels.extend(expansion.kernels.values())
     result: list[TritonLaunch | ExternStep] = []
     for step in steps:
         if type(step) is Launch:
-            for call in step.parts:
-                name = call.kernel.name
+            for found in _alike(step.parts):
+                name = found[0].kernel.name
                 if name in refused:
-                    result.append(_refused(call, refused[name]))
+                    result.extend([_refused(call, refused[name]) for call in found])
                 else:
-                    result.extend(_launches(call, printed[name]))
+                    result.extend(_launch_all(found, printed[name]))
         elif type(step) is list:
             result.extend(step)
         else:
             result.append(_extern(step))
-    return TritonProgram(program.name, program, tuple(kernels), tuple(result))
+    kernels = {s.kernel.name: s.kernel for s in result if type(s) is TritonLaunch}
+    return TritonProgram(program.name, program, tuple(kernels.values()), tuple(result))
+
+
+def _alike(parts: tuple[KernelCall, ...]) -> Iterator[list[KernelCall]]:
+    """The calls of each kernel; they are independent of all others."""
+    calls: dict[str, list[KernelCall]] = {}
+    for call in parts:
+        calls.setdefault(call.kernel.name, []).append(call)
+    yield from calls.values()
+
+
+def _launch_all(calls: list[KernelCall], phases: list[_Phase]) -> Iterator[TritonLaunch]:
+    """Calls of one kernel, phase by phase: in few launches where there are many."""
+    launches = [list(_launches(call, phases)) for call in calls]
+    dtypes = {p.name: p.dtype for p in calls[0].kernel.params}
+    for phase in zip(*launches, strict=True):
+        yield from table_launches(phase, dtypes) or phase
 
 
 def _without_copies(step: Any, number: int) -> Any:

@@ -164,7 +164,7 @@ class PhaseWriter:
         if self.tile.x > 1 and (extent is None or extent % self.tile.x):
             self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
             self.masks["x"] = ("inside_x", frozenset("x"))
-        for stmt in phase.body:
+        for stmt in _stores_last(phase.body) if self.rank == 1 else phase.body:
             self.statement(stmt)
         return self.lines
 
@@ -255,6 +255,20 @@ class PhaseWriter:
         place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
         self.add(f"tl.store({place}, {stmt.check}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
         self.add(f"{name} = tl.where({name}_bad, 0, {name})")
+
+
+def _stores_last(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements with stores behind everything else, so that all loads are under way together: the compiler must
+    take it that a store changes what a later load reads. Here an element is read before it is written."""
+    loaded = {s.buffer for s in body if type(s) is Load}
+    stores = [s for s in body if type(s) is Store]
+    if any(s.mode != "set" or _loaded_after(body, s) for s in stores if s.buffer in loaded):
+        return list(body)
+    return [s for s in body if type(s) is not Store] + stores
+
+
+def _loaded_after(body: tuple[Stmt, ...], store: Store) -> bool:
+    return any(type(s) is Load and s.buffer == store.buffer for s in body[body.index(store) :])
 
 
 def _atomic(mode: str, dtype: DType) -> str:

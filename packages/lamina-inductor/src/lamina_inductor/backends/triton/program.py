@@ -87,14 +87,14 @@ class TritonLaunch:
 
     Attributes:
         buffers: for pointers: names of the program's buffers, operands (a buffer's address plus the offset), scratch
-            memory, or descriptors.
+            memory, descriptors, or a tuple: a table in device memory of addresses (of such) and numbers.
         sizes: integers (and numbers for ``fp32`` and ``fp64`` parameters) behind them; then comes the address of the
             error word where the kernel checks.
         grid: one to three numbers of programs.
     """
 
     kernel: TritonKernel
-    buffers: tuple[str | Operand | Scratch | TensorDescriptor, ...]
+    buffers: tuple[str | Operand | Scratch | TensorDescriptor | tuple[Any, ...], ...]
     sizes: tuple[Expr | int | float, ...]
     grid: tuple[Expr | int, ...]
 
