@@ -86,6 +86,19 @@ def test_heads_are_read_through_their_strides() -> None:
     assert_same(results[0], heads(x))
 
 
+def test_result_is_laid_out_for_the_product_behind_it() -> None:
+    """(b, h, t, d) that a product reads as (b, t, h * d): no copy in between."""
+
+    def projected(q: Any, k: Any, v: Any, w: Any) -> Any:
+        out = ops.attention_with_lse(q, k, v, None, True, 0.5)[0]
+        return ops.matmul(ops.reshape(ops.permute(out, (0, 2, 1, 3)), (2, 5, 18)), w)
+
+    arguments = (floats(2, 3, 5, 4), floats(2, 3, 5, 4), floats(2, 3, 5, 6), floats(18, 7))
+    program, results = compiled(projected, *arguments, keep=KEEP)
+    assert steps(program) == {"Attention": 1, "Gemm": 1}
+    assert_same(results[0], projected(*arguments))
+
+
 def test_only_wanted_results_are_made() -> None:
     def query_gradient(*args: Any) -> Any:
         return ops.attention_backward(*args)[0]
@@ -113,3 +126,17 @@ def test_values_with_more_matrices_run_by_the_reference() -> None:
     assert type(program.steps[0]) is HostCall
     for got, want in zip(results, ops.attention_with_lse(*arguments), strict=True):
         assert_same(got, want)
+
+
+def test_no_matrix_of_scores_is_in_memory() -> None:
+    """Forward and backward need memory in proportion to the length."""
+
+    def both(g: Any, q: Any, k: Any, v: Any) -> Any:
+        out, lse = ops.attention_with_lse(q, k, v, None, True, 0.5)
+        return ops.attention_backward(g, None, out, lse, q, k, v, None, True, 0.5)
+
+    def held(length: int) -> int:
+        program, _ = compiled(both, *(floats(1, length, 4) for _ in range(4)), keep=KEEP)
+        return int(program.workspace)
+
+    assert held(512) <= 2.1 * held(256)

@@ -2,8 +2,8 @@
 
 Heads ``[b, h, t, d]`` that a product reads as ``[b, t, h * d]`` are laid out as ``[b, t, h, d]``: the product then
 needs no copy.
-Kernels read any layout. A product itself is laid out so only when nothing but external steps reads it: an epilogue
-wants its rows dense.
+Kernels read any layout. A product or an attention is laid out so only when nothing but external steps reads it: an
+epilogue wants its rows dense.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.loops import Value
+from .attention import AttentionPlan
 from .externs import GemmPlan
 
 __all__ = ["choose_layouts"]
@@ -29,6 +30,8 @@ def choose_layouts(values: list[Value], outputs: list[Any]) -> None:
 def _is_free(value: Value, fixed: set[Value]) -> bool:
     if value.kind == "point" or value.kind == "reduce":
         return True
+    if value.kind == "item" and type(value.inputs[0].attrs) is AttentionPlan:
+        return _only_external(value, fixed)
     is_product = value.kind == "extern" and type(value.attrs) is GemmPlan and value.attrs.single
     return is_product and _only_external(value, fixed)
 
