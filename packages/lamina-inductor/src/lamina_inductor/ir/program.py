@@ -144,7 +144,8 @@ class Attention:
     All operands but ``state`` have five dimensions: batch, heads, group, then (L, E) of ``query``, (S, E) of ``key``,
     (S, Ev) of ``value``, (L, Ev) of ``out``, (L, 1) of ``lse``, (L, S) of ``mask``. The first three have ``out``'s
     sizes; stride 0 where an operand is broadcast (grouped queries share keys). The last strides are 1, but
-    for those of the program's own inputs, which may be any. float32, float64 or a half type; products and sums in float32 for the half types.
+    for those of the program's own inputs, which may be any. float32, float64 or a half type; products and sums in
+    float32 for the half types.
 
     mask: bool (false: takes no part), or of ``lse``'s dtype (added to the scores). causal: key s takes part for query
     l where s <= l. dropout: probabilities p are kept where element ``((b * H + h) * G + g) * L * S + l * S + s`` of
