@@ -312,3 +312,29 @@ def test_losses_are_scaled_for_float16() -> None:
     scaler.unscale_(sgd)
     with pytest.raises(RuntimeError, match="already been called on this optimizer"):
         scaler.unscale_(sgd)
+
+
+def test_checkpoint_draws_the_same_numbers_again() -> None:
+    def drop(x: Any) -> Any:
+        return nn.functional.dropout(x * 2, 0.5)
+
+    x = lt.ones(32, device="cuda", requires_grad=True)
+    cuda.manual_seed_all(3)
+    out = lt.utils.checkpoint.checkpoint(drop, x)
+    lt.rand(3, device="cuda")
+    out.sum().backward()
+    assert x.grad.tolist() == (out.detach() != 0).mul(4.0).tolist()
+
+
+def test_memory_seen_with_other_strides() -> None:
+    x = lt.arange(6.0, device="cuda").reshape(2, 3)
+    y = x[:, 1:].as_strided((2, 2), (3, 1), 0)
+    y += 10
+    assert x.tolist() == [[10, 11, 2], [13, 14, 5]] and y.storage is x.storage
+    with pytest.raises(RuntimeError, match="out of bounds|need"):
+        x.as_strided((4, 4), (4, 1))
+    z = lt.arange(3.0, device="cuda", requires_grad=True)
+    square = (z[:, None] * z).clone()
+    square.diagonal().mul_(0)
+    square.sum().backward()
+    assert z.grad.tolist() == [6.0, 4.0, 2.0]

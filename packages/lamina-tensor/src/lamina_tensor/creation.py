@@ -215,7 +215,7 @@ def creator(name: str) -> Callable[..., Any]:
             options["dtype"] = _default_of(dtype)
         if options.get("device") is not None:
             options["device"] = as_device(options["device"])
-        elif _DEFAULT[0] is not CPU and not like and MODES.creator is None:
+        elif _DEFAULT[0] is not CPU and not like:
             options["device"] = _DEFAULT[0]
         if takes_size and args and not isinstance(args[0], (tuple, list)):
             args = (args,)

@@ -8,6 +8,7 @@ same numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from lamina_fx import DType, int64
@@ -150,6 +151,16 @@ def generator_of(device: Any, generator: Generator | None = None) -> Generator:
     from .cuda.generators import default_generator as of_device
 
     return of_device(where)
+
+
+def generators(values: Iterable[Any] = ()) -> list[Generator]:
+    """The default generators of the CPU, of the devices of the tensors among ``values``, and of those drawn from."""
+    from .cuda.generators import used
+
+    for value in values:
+        if isinstance(value, Tensor) and value.is_cuda:
+            generator_of(value.device)
+    return [default_generator, *used()]
 
 
 def _advance(counters: Any, generator: Generator) -> None:

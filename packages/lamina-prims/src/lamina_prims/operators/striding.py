@@ -43,6 +43,9 @@ def _strided_meta(input: Any, size: Any, stride: Any, storage_offset: Any = None
 
 def _room(input: Any) -> tuple[int, int]:
     """How many elements of memory there are before the array's first, and from it on."""
+    on_device = getattr(array_namespace(input), "memory_room", None)
+    if on_device is not None:
+        return on_device(input)
     item = input.itemsize
     own = extent(input.shape, [s // item for s in input.strides])
     owner = input

@@ -26,6 +26,12 @@ class CupyNamespace(DeviceNamespace):
         super().__init__(library)
         self.linalg = _Linalg(library.linalg)
 
+    def memory_room(self, array: Any) -> tuple[int, int]:
+        """By the block of the pool that it lies in."""
+        block = array.data.mem
+        before = array.data.ptr - block.ptr
+        return before // array.itemsize, (block.size - before) // array.itemsize
+
     def half_matmul(self, a: Any, b: Any) -> Any:
         """``a @ b`` of float16 or bfloat16, accumulated in float32. (*, m, k) (*, k, n) -> (*, m, n)."""
         if a.ndim == 1 or b.ndim == 1:

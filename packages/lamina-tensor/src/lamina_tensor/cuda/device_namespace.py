@@ -40,6 +40,10 @@ class DeviceNamespace:
             a, v = a.astype(np.float32), v.astype(np.float32)
         return self._library.searchsorted(a, v, side=side, sorter=sorter)
 
+    def memory_room(self, array: Any) -> tuple[int, int]:
+        """How many elements of memory there are before the array's first, and from it on."""
+        return self._library.memory_room(array)
+
     def ndindex(self, *shape: int) -> Any:
         """Positions in a small shape: numbers of the host."""
         return np.ndindex(*shape)

@@ -42,6 +42,11 @@ class _Generators:
 default_generators = _Generators()
 
 
+def used() -> list[Generator]:
+    """The generators of the devices that were drawn from."""
+    return list(_GENERATORS.values())
+
+
 def forget() -> None:
     """Drop the generators: their states are of a device library that is no longer used."""
     _GENERATORS.clear()

@@ -113,6 +113,8 @@ def run_on_device(
         return through_host(op, args, kwargs, index)
     provider = active_provider()
     arrays = to_arrays(args)
+    if op.id in _TAKES_HOST_INDICES:
+        arrays = (arrays[0], _uploaded(arrays[1], provider), *arrays[2:])
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
     before = provider.current_device()
     if before != index:
@@ -131,6 +133,13 @@ def run_on_device(
     finally:
         if before != index:
             provider.set_device(before)
+
+
+def _uploaded(indices: Any, provider: Any) -> Any:
+    """Index arrays of NumPy (constants of a graph) on the device."""
+    if isinstance(indices, np.ndarray):
+        return provider.namespace.asarray(indices)
+    return type(indices)([_uploaded(i, provider) for i in indices]) if type(indices) in (tuple, list) else indices
 
 
 def through_host(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], index: int) -> Any:

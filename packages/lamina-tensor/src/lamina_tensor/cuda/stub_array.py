@@ -301,9 +301,19 @@ def _function(function: Callable[..., Any], parameters: tuple[str, ...]) -> Call
     return call
 
 
+def memory_room(array: StubArray) -> tuple[int, int]:
+    """How many elements there are before the array's first, and from it on, in the memory that it is a view of."""
+    owner = array._host
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    low, high = np.lib.array_utils.byte_bounds(owner)
+    return (array.pointer - low) // array.itemsize, (high - array.pointer) // array.itemsize
+
+
 def make_namespace() -> StubNamespace:
     """The array namespace of the stub device."""
     space = StubNamespace(np, FUNCTIONS)
     space.ndarray = StubArray
     space.asnumpy = lambda array: array.get() if type(array) is StubArray else np.asarray(array)
+    space.memory_room = memory_room
     return space

@@ -34,7 +34,8 @@ class StubMemory:
     __slots__ = ("device", "nbytes", "owner")
 
     def __init__(self, device: StubDevice, nbytes: int) -> None:
-        self.device, self.nbytes, self.owner = device, 0, None
+        self.device, self.nbytes = device, 0
+        self.owner: Any = None  # what holds the bytes
         device.take(nbytes)
         self.nbytes = nbytes
 

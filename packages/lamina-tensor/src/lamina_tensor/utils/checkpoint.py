@@ -12,7 +12,7 @@ from typing import Any
 from ..autograd import Function, backward
 from ..autograd.grad_mode import enable_grad, is_grad_enabled
 from ..creation import tensor as make_tensor
-from ..random import default_generator
+from ..random import generators
 from ..tensor import Tensor
 
 __all__ = ["checkpoint", "checkpoint_region", "checkpoint_sequential"]
@@ -33,7 +33,7 @@ class _Checkpoint(Function):
     ) -> Any:
         """Run; keep the arguments and where the random numbers stood."""
         ctx.function, ctx.kwargs = function, kwargs
-        ctx.state = default_generator.get_state() if preserve else None
+        ctx.states = [(g, g.get_state()) for g in generators(args)] if preserve else []
         ctx.positions = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.others = {k: a for k, a in enumerate(args) if not isinstance(a, Tensor)}
         ctx.count = len(args)
@@ -46,13 +46,13 @@ class _Checkpoint(Function):
         args: list[Any] = [ctx.others.get(k) for k in range(ctx.count)]
         for position, saved in zip(ctx.positions, ctx.saved_tensors, strict=True):
             args[position] = saved.detach().requires_grad_(saved.requires_grad)
-        current = None if ctx.state is None else default_generator.get_state()
-        if ctx.state is not None:
-            default_generator.set_state(ctx.state)
+        current = [(g, g.get_state()) for g, _ in ctx.states]
+        for generator, state in ctx.states:
+            generator.set_state(state)
         with enable_grad():
             results = ctx.function(*args, **ctx.kwargs)
-        if current is not None:
-            default_generator.set_state(current)
+        for generator, state in current:
+            generator.set_state(state)
         results = results if isinstance(results, tuple) else (results,)
         pairs = [(r, c) for r, c in zip(results, cotangents, strict=True) if isinstance(r, Tensor) and r.requires_grad]
         if pairs:
