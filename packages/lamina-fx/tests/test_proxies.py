@@ -126,3 +126,17 @@ def test_symbolic_sizes_through_operators():
     _, x = builder(resolver, fx.TensorSpec((n, 4), fx.float32))
     assert repr((x + x).spec) == "float32[s0, 4]"
     assert env.guards == []
+
+
+def test_an_operator_called_on_a_bare_node_says_what_to_pass() -> None:
+    b, x = builder()
+    bare = x + 1
+    with pytest.raises(TypeError, match=r"value of node 'add' .* give it one, such as GraphBuilder\(graph, resolver="):
+        b.call(TABLE["sum"], (bare,), {})
+    b, x = builder(resolver)
+    assert b.call(TABLE["sum"], (x + 1,), {}).node.target == "sum"
+
+
+def test_sizes_of_a_bare_node_are_attributes_of_it() -> None:
+    _, x = builder()
+    assert (x + 1).shape.node.target == "getattr"

@@ -93,11 +93,26 @@ class GraphBuilder:
         """Add a call of ``operator``; returns a proxy, or a tuple of proxies for several outputs."""
         args = self.argument(args)
         kwargs = self.argument(kwargs) if kwargs else {}
-        spec = operator.infer(map_arguments(args, _spec), map_arguments(kwargs, _spec) if kwargs else {})
+        find = _spec if self.resolver is not None else self._known_spec
+        spec = operator.infer(map_arguments(args, find), map_arguments(kwargs, find) if kwargs else {})
         node = self.graph.call_function(operator.id, args, kwargs, spec=spec, effect=operator.effect)
         if self.source is not None:
             node.meta.update(self.source())
         return self.results(node, spec)
+
+    def _known_spec(self, node: Node) -> Spec:
+        """The spec of an argument, where nodes may have none.
+
+        Raises:
+            TypeError: it has none; says how it gets one.
+        """
+        if node.spec is None and node.op != "get_attr" and node.effect is None:
+            raise TypeError(
+                f"nothing is known of the value of node {node.name!r} ({node.target}): this GraphBuilder has no "
+                "resolver, so Python's operators write bare nodes; give it one, such as "
+                "GraphBuilder(graph, resolver=lamina_prims.operator)"
+            )
+        return node.spec
 
     def call_id(self, id: str, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call the operator of this id through the resolver; without one, a bare node."""

@@ -68,6 +68,9 @@ class Proxy:
         Raises:
             AttributeError: nothing is known of this value, or it is no tensor.
         """
+        return self._known_spec()
+
+    def _known_spec(self) -> TensorSpec:
         if not isinstance(self.node.spec, TensorSpec):
             raise AttributeError(f"the value of node {self.node.name!r} has no tensor spec (it is {self.node.spec})")
         return self.node.spec
@@ -75,22 +78,22 @@ class Proxy:
     @property
     def shape(self) -> tuple[Size, ...]:
         """Sizes."""
-        return self.spec.shape
+        return self._known_spec().shape
 
     @property
     def dtype(self) -> DType:
         """Element type."""
-        return self.spec.dtype
+        return self._known_spec().dtype
 
     @property
     def device(self) -> Device:
         """Device."""
-        return self.spec.device
+        return self._known_spec().device
 
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
-        return len(self.spec.shape)
+        return len(self._known_spec().shape)
 
     # -- calls -----------------------------------------------------------------------------------------
 

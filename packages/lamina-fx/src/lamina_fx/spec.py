@@ -90,7 +90,9 @@ class TensorSpec:
         return count
 
     def is_contiguous(self) -> bool:
-        """True when the strides are row-major (dimensions of size 1 do not matter)."""
+        """True when the strides are row-major (dimensions of size 1 do not matter), or there are no elements."""
+        if 0 in [size for size in self.shape if type(size) is int]:
+            return True
         step: Size = 1
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if stride is not step and not _same(stride, step) and not (type(size) is int and size == 1):

@@ -17,7 +17,19 @@ from lamina_prims.arrays import as_device
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
 
-from ._C import FastOp, TensorBase, alias, is_grad_enabled, scan, set_grad_enabled, shares, to_arrays, wrap, wrap_view
+from ._C import (
+    FastOp,
+    TensorBase,
+    alias,
+    is_grad_enabled,
+    restride,
+    scan,
+    set_grad_enabled,
+    shares,
+    to_arrays,
+    wrap,
+    wrap_view,
+)
 from .autograd.record import record
 from .fake import run_fake
 from .kernels import KERNELS, UFUNCS, VIEWS, dtype_mask
@@ -298,6 +310,9 @@ def _wrap_alias(op: Operator, value: Any, args: tuple[Any, ...], kwargs: dict[st
     view = wrap_view(parent, value)
     if view.storage is parent.storage:
         mark_view(parent, view, (op, args[1:], kwargs, None))
+        if 0 in view._sizes and view._array is not None:
+            spec = op.infer(specs_of(args), specs_of(kwargs))
+            restride(view, tuple(spec.strides))  # type: ignore[union-attr]  # arrays without elements have none
     return view
 
 

@@ -33,7 +33,7 @@ def getitem(tensor: Any, index: Any) -> Any:
     """
     items = index if type(index) is tuple else (index,)
     if tensor._array is not None and not MODES.stack:
-        plain = True
+        plain = 0 not in tensor._sizes
         for item in items:
             if type(item) not in _BASIC:
                 plain = False

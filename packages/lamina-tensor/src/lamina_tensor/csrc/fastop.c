@@ -213,7 +213,8 @@ static PyObject *call_view(FastOp *self, PyObject *const *args, Py_ssize_t count
         operands[i] = args[i];
     }
     PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, NULL);
-    if (!value || value == Py_NotImplemented) {
+    int empty = value && PyArray_Check(value) && !PyArray_SIZE((PyArrayObject *)value); /* its array has no strides */
+    if (!value || value == Py_NotImplemented || empty) {
         PyErr_Clear();
         Py_XDECREF(value);
         return call_slow(self, args, count, names);

@@ -156,6 +156,7 @@ static PyObject *py_empty(PyObject *module, PyObject *args) {
 static PyMethodDef functions[] = {
     {"init", (PyCFunction)(void (*)(void))init, METH_VARARGS | METH_KEYWORDS, "Register what Python gives to C."},
     {"wrap", py_wrap, METH_O, "New tensor over an ndarray (copied only when its strides or order cannot be used)."},
+    {"restride", (PyCFunction)(void (*)(void))restride, METH_FASTCALL, "Strides of an empty view."},
     {"wrap_view", (PyCFunction)(void (*)(void))py_wrap_view, METH_FASTCALL,
      "New tensor over `array`; shares the parent's storage when the memory does."},
     {"alias", (PyCFunction)(void (*)(void))py_alias, METH_FASTCALL, "Another tensor object over the same elements."},

@@ -61,6 +61,30 @@ static PyArrayObject *usable(PyObject *value) {
                                             NPY_ARRAY_CARRAY | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_ENSUREARRAY, NULL);
 }
 
+/* Strides of an empty tensor, whose array has none: as if sizes of 0 were 1. */
+static void row_major(TensorObject *t) {
+    int64_t step = 1;
+    for (int i = t->h.ndim - 1; i >= 0; i--) {
+        t->h.strides[i] = step;
+        if (t->h.sizes[i] > 1) step *= t->h.sizes[i];
+    }
+}
+
+/* restride(tensor, strides): the strides of an empty view, which its array does not tell. */
+PyObject *restride(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (count != 2 || !tensor_check(args[0]) || !PyTuple_Check(args[1]) ||
+        PyTuple_GET_SIZE(args[1]) != ((TensorObject *)args[0])->h.ndim)
+        return PyErr_Format(PyExc_TypeError, "restride(tensor, strides)");
+    TensorObject *t = (TensorObject *)args[0];
+    for (int i = 0; i < t->h.ndim; i++) {
+        int64_t stride = PyLong_AsLongLong(PyTuple_GET_ITEM(args[1], i));
+        if (stride == -1 && PyErr_Occurred()) return NULL;
+        t->h.strides[i] = stride;
+    }
+    Py_RETURN_NONE;
+}
+
 TensorObject *new_tensor(PyTypeObject *type) {
     TensorObject *t = (TensorObject *)type->tp_alloc(type, 0);
     if (!t) return NULL;
@@ -86,6 +110,7 @@ PyObject *wrap_array(PyTypeObject *type, PyObject *value) {
     Py_INCREF(array);
     storage->owner = (PyObject *)array;
     storage->start = PyArray_BYTES(array);
+    if (!PyArray_SIZE(array)) row_major(t);
     int64_t last = 0;
     for (int i = 0; i < t->h.ndim; i++)
         if (t->h.sizes[i] > 0) last += (t->h.sizes[i] - 1) * t->h.strides[i];

@@ -73,6 +73,7 @@ int register_special_dtypes(PyObject *descrs);
 PyArray_Descr *descr_of_code(int code); /* new reference */
 PyObject *wrap_array(PyTypeObject *type, PyObject *array); /* new tensor over an ndarray or NumPy scalar */
 PyObject *wrap_view(PyObject *parent, PyObject *array);
+PyObject *restride(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *alias_tensor(PyTypeObject *type, TensorObject *source, int fresh_counter);
 PyObject *no_data_tensor(PyObject *storage, PyObject *spec, int dtype, int device, int device_index);
 PyObject *abi_capsule(void);

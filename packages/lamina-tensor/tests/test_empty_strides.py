@@ -1,0 +1,35 @@
+"""Strides of tensors without elements: as if sizes of 0 were 1; views keep those of what they view. As in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lamina_tensor as lt
+
+CASES: list[tuple[Callable[[], Any], tuple[int, ...]]] = [
+    (lambda: lt.zeros(0), (1,)),
+    (lambda: lt.zeros(0, 3), (3, 1)),
+    (lambda: lt.zeros(2, 0, 3), (3, 3, 1)),
+    (lambda: lt.zeros(3, 0, 1, 2), (2, 2, 2, 1)),
+    (lambda: lt.zeros(0, 3) + 1, (3, 1)),
+    (lambda: lt.zeros(2, 0, 3).clone(), (3, 3, 1)),
+    (lambda: lt.zeros(0, 3).transpose(0, 1), (1, 3)),
+    (lambda: lt.zeros(2, 0, 3).transpose(0, 1).contiguous(), (3, 3, 1)),
+    (lambda: lt.zeros(0, 3)[:, 1:], (3, 1)),
+    (lambda: lt.zeros(4, 5, 6)[:, 2:2].transpose(0, 1), (6, 30, 1)),
+    (lambda: lt.zeros(0, 3).mean(-1, keepdim=True), (1, 1)),
+    (lambda: lt.cat([lt.zeros(0, 3), lt.zeros(0, 3)]), (3, 1)),
+    (lambda: lt.stack([lt.zeros(2, 0, 3)] * 2), (6, 3, 3, 1)),
+    (lambda: lt.zeros(0, 3) @ lt.zeros(3, 4), (4, 1)),
+    (lambda: lt.zeros(2, 0, 3).diagonal(), (1, 6)),
+    (lambda: lt.zeros(3, 4)[lt.zeros(3, dtype=lt.bool)], (4, 1)),
+    (lambda: lt.zeros(0, 3).unsqueeze(0).expand(2, 0, 3), (0, 3, 1)),
+]
+
+
+@pytest.mark.parametrize(("make", "strides"), CASES)
+def test_strides(make: Callable[[], Any], strides: tuple[int, ...]) -> None:
+    assert make().stride() == strides
