@@ -192,7 +192,7 @@ def eager_error(input):
         return input + 1, str(error)
 
 
-@case(graphs=2)
+@case(graphs=1)
 def number_of_tensor(input):
     return input * 2 + input.sum().item()
 

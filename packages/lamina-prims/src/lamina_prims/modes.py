@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["MODES", "Handler", "Mode", "creating", "sizing"]
+__all__ = ["MODES", "NO_SIZES", "Handler", "Mode", "NeedsValues", "creating", "sizing"]
 
 Handler = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 """``handler(operator, args, kwargs)`` does the call."""
@@ -75,6 +75,21 @@ def creating(handler: Handler | None) -> Iterator[None]:
         yield
     finally:
         MODES.creator = saved
+
+
+class NeedsValues(RuntimeError):
+    """A call on tensors without data needs their values: to tell a size, or to give a number."""
+
+
+class _NoSizes:
+    """In place of a ``ShapeEnv``: sizes that depend on values are refused."""
+
+    def create_unbacked(self, lower: int, upper: int | None, source: str) -> Any:
+        raise NeedsValues(f"{source}: the size of the result depends on values, which are not known here")
+
+
+NO_SIZES = _NoSizes()
+"""For `sizing`: results whose size depends on values raise `NeedsValues`, also where other sizes are symbolic."""
 
 
 @contextmanager

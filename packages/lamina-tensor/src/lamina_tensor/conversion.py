@@ -8,7 +8,7 @@ import numpy as np
 
 from lamina_fx import Device, DType, bool_, complex64, float32, int64
 from lamina_prims import operator
-from lamina_prims.modes import MODES
+from lamina_prims.modes import MODES, NeedsValues
 
 from ._C import TensorBase
 from .dtype_names import dtype_from_legacy, legacy_type_name
@@ -27,7 +27,7 @@ class Conversion:
     def _values(self: Any, what: str) -> np.ndarray[Any, Any]:
         """The elements as an ndarray: the memory itself on the CPU, a copy of a GPU's."""
         if self._array is None:
-            raise RuntimeError(_NO_DATA.format(what, self.spec))
+            raise NeedsValues(_NO_DATA.format(what, self.spec))
         if on_device(self):
             from .cuda.transfers import host_copy
 

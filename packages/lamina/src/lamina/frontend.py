@@ -22,6 +22,7 @@ from lamina_aot.replay import resolve
 from lamina_dynamo.frontend import DataDependent, Member
 from lamina_dynamo.guard import Ambient
 from lamina_prims import Operator
+from lamina_prims.modes import NO_SIZES, NeedsValues, sizing
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, amp, autograd, fake_creation, operator_of
 from lamina_tensor.creator import creating_tensors
@@ -99,6 +100,7 @@ _NEEDS_DATA = frozenset(
      "__int__", "__float__", "__complex__", "__index__", "__array__", "__dlpack__", "__contains__", "__repr__",
      "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
 )  # fmt: skip
+_NUMBERS = {"bool": bool, "int": int, "float": float}
 _HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook", "retain_grad"))
 _VALUES = frozenset(("shape", "dtype", "device", "ndim"))
 _CALLED = frozenset(("creation", "functions", "indexing", "conversion", "methods", "creator"))
@@ -170,10 +172,13 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
         function = self._resolved.get(id)
         if function is None:
             function = self._resolved[id] = resolve(id)
-        with fake_creation():
+        with fake_creation(), sizing(NO_SIZES):
             if args and getattr(args[0], "_chain", None) and self.effect(id) == "write":
                 check_write(args[0])
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except NeedsValues as error:
+                raise DataDependent(str(error)) from None
 
     def effect(self, id: str) -> str | None:
         """The operator's own, ``"write"`` for in-place methods, ``"grad"`` for what touches autograd's state."""
@@ -233,6 +238,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
         """Sizes and flags are values; properties that are operators, methods and actions write nodes."""
         if name in _VALUES:
             return Member("value", getattr(fake, name))
+        if name == "item" and fake.dtype.kind in _NUMBERS and all(n == 1 and type(n) is int for n in fake.shape):
+            return Member("number", _NUMBERS[fake.dtype.kind])
         if name in _NEEDS_DATA:
             return Member("unsupported", f"Tensor.{name}() needs values that only running the graph tells")
         if name in _HOOKS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import lamina_prims
 from lamina_dynamo.frontend import DataDependent
-from lamina_prims.modes import Mode
+from lamina_prims.modes import NO_SIZES, Mode, NeedsValues, sizing
 from lamina_tensor import Tensor, creation, fake_creation, fake_tensor
 
 __all__ = ["FrontendTracing"]
@@ -48,13 +48,11 @@ class FrontendTracing:
         if getattr(function, "__module__", "") == "lamina_tensor.creation" and isinstance(function, FunctionType):
             made = self._constant_tensor(function, args, kwargs, record)
         if made is None:
-            with fake_creation(), _Recording(record):
-                try:
+            try:
+                with fake_creation(), sizing(NO_SIZES), _Recording(record):
                     made = function(*args, **kwargs)
-                except RuntimeError as error:
-                    if "known only when the program runs" in str(error):
-                        raise DataDependent(str(error)) from None
-                    raise
+            except NeedsValues as error:
+                raise DataDependent(str(error)) from None
         return record("requires_grad_", (made, True), {}, made.requires_grad_) if is_leaf else made
 
     def _constant_tensor(

@@ -10,11 +10,15 @@ from ..errors import Unsupported
 from ..frontend import DataDependent
 from ..source import Attr, Grad
 from ..variables import (
+    ArrayNumberVariable,
     BoundMethodVariable,
+    ItemMethodVariable,
     MethodDescriptorVariable,
     OperatorVariable,
+    RefusedMethodVariable,
     TensorVariable,
     TracedFunctionVariable,
+    TupleVariable,
     UserFunctionVariable,
     VariableTracker,
 )  # fmt: skip
@@ -31,7 +35,7 @@ class ArrayAttributes:
         if name == "__class__":
             return self.class_variable(frontend.array_type(tensor.fake), None)
         if name == "grad":
-            self.load_gradient(tensor)
+            self.load_gradient(tensor, read=True)
         found = frontend.member(tensor.fake, name)
         if found is None:
             return self._stored_attribute(tensor, name)
@@ -41,12 +45,23 @@ class ArrayAttributes:
             return self.operator(found.value, [tensor], {})
         if found.kind == "traced":
             return BoundMethodVariable(TracedFunctionVariable(found.value), tensor)
+        if found.kind == "number":
+            return ItemMethodVariable(tensor)
         if found.kind == "unsupported":
+            if isinstance(getattr(frontend.array_type(tensor.fake), name, None), types.FunctionType):
+                return RefusedMethodVariable(tensor, name, found.value)
             raise Unsupported(found.value)
         if found.kind == "id":
             method = getattr(frontend.array_type(tensor.fake), name)  # what a break puts on the stack again
             return BoundMethodVariable(OperatorVariable(found.value, method), tensor)
         return BoundMethodVariable(self.wrap_frontend_function(found.value), tensor)
+
+    def number_of(self, tensor: TensorVariable, kind: type) -> VariableTracker:
+        """The number that an array of one element holds now."""
+        value: Any = tensor
+        for name, args in (("detach", []), ("clone", []), ("reshape", [TupleVariable([])])):
+            value = value.getattr(self, name).call(self, args, {})
+        return ArrayNumberVariable(value, kind)
 
     def wrap_frontend_function(self, function: Any) -> VariableTracker:
         """A function of the front end itself: taken as fixed."""
@@ -129,14 +144,14 @@ class ArrayAttributes:
         for _, tensor in list(self.arrays):
             self.load_gradient(tensor)
 
-    def load_gradient(self, tensor: TensorVariable) -> None:
-        """Make the gradient that an input has at entry known to its fake."""
+    def load_gradient(self, tensor: TensorVariable, read: bool = False) -> None:
+        """Make the gradient that an input has at entry known to its fake; ``read``: also one that is no leaf's."""
         if tensor.source is None or tensor in self.with_gradient or not hasattr(self.frontend, "attach_gradient"):
             return
-        self.with_gradient.add(tensor)
         real = self.real_of(tensor)
-        if not self.frontend.takes_gradient(tensor.fake):
+        if not self.frontend.takes_gradient(tensor.fake) and not (read and self.frontend.gradient(real) is not None):
             return
+        self.with_gradient.add(tensor)
         source = Grad(tensor.source)
         grad = self.frontend.gradient(real)
         found = self.wrap(grad, source)

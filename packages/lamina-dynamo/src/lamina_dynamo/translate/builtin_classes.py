@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import Unsupported
 from ..variables import (
     NONE,
+    ArrayNumberVariable,
     BoundMethodVariable,
     ConstantVariable,
     CountIterator,
@@ -200,6 +201,8 @@ def _number(kind: type) -> Callable[..., VariableTracker]:
             return ConstantVariable(tx.truth(value))
         if isinstance(value, TensorVariable):
             return number_of_array(tx, value, kind)
+        if isinstance(value, ArrayNumberVariable) and value.kind is kind:
+            return value
         if isinstance(value, (SymIntVariable, ScalarVariable)):
             if value.python_type() is kind:
                 return value
@@ -219,7 +222,10 @@ def _number(kind: type) -> Callable[..., VariableTracker]:
 
 
 def number_of_array(tx: Any, value: TensorVariable, kind: type) -> VariableTracker:
-    """A number of an array: it ends the graph."""
+    """A number of an array: read behind the graph when it has one element, of that kind; else it ends the graph."""
+    found = tx.frontend.member(value.fake, "item")
+    if found is not None and found.kind == "number" and found.value is kind:
+        return tx.number_of(value, kind)
     raise Unsupported(
         f"{kind.__name__}() of an array needs its value, which only running the graph tells",
         "Keep the value an array, or compute it outside the compiled function",

@@ -14,7 +14,9 @@ from ..source import Source
 from ..variables import (
     FALSE,
     MISSING,
+    NO_BRANCH,
     TRUE,
+    ArrayNumberVariable,
     BuiltinVariable,
     ClassVariable,
     ConstantVariable,
@@ -126,7 +128,13 @@ class Comparing:
             except TypeError as error:
                 raise self.observed(error) from None
         if isinstance(left, TensorVariable) or isinstance(right, TensorVariable):
+            if isinstance(left, ArrayNumberVariable):
+                left = left.beside(self, right)
+            elif isinstance(right, ArrayNumberVariable):
+                right = right.beside(self, left)
             return self.python_operator(COMPARE[symbol][0], [left, right])
+        if isinstance(left, ArrayNumberVariable) or isinstance(right, ArrayNumberVariable):
+            raise Unsupported(*NO_BRANCH)
         if isinstance(left, _NUMBERS) or isinstance(right, _NUMBERS):
             found = self._compare_numbers(symbol, left, right)
             if found is not None:

@@ -11,6 +11,7 @@ from lamina_fx.symbolic import SymBool, SymInt
 
 from ..errors import Unsupported
 from ..variables import (
+    ArrayNumberVariable,
     ClassVariable,
     ConstantVariable,
     DictVariable,
@@ -26,6 +27,7 @@ from ..variables import (
     UserObjectVariable,
     VariableTracker,
     host_of,
+    number_binary,
     realize,
 )  # fmt: skip
 from .comparing import COMPARE, Comparing
@@ -97,6 +99,8 @@ class Operations(Raising, Comparing):
                 return self.wrap_constant(function(left.value, right.value))
             except (TypeError, ValueError, ArithmeticError) as error:
                 raise self.observed(error) from None
+        if isinstance(left, ArrayNumberVariable) or isinstance(right, ArrayNumberVariable):
+            return number_binary(self, symbol, left, right, inplace)
         if isinstance(left, TensorVariable) or isinstance(right, TensorVariable):
             use = inplace_function if inplace and isinstance(left, TensorVariable) else function
             return self.python_operator(use, [left, right])

@@ -11,6 +11,7 @@ from lamina_fx.symbolic import SymBool, SymFloat, SymInt, UnbackedSizeError
 from ..errors import Unsupported
 from ..frontend import DataDependent
 from ..variables import (
+    ArrayNumberVariable,
     ConstantVariable,
     DictVariable,
     ObservedException,
@@ -19,6 +20,7 @@ from ..variables import (
     TensorVariable,
     TupleVariable,
     VariableTracker,
+    beside_arrays,
     realize,
 )  # fmt: skip
 from ..variables.base import NotConstant
@@ -54,6 +56,8 @@ class OperatorCalls:
 
     def operator(self, id: str, args: list[Any], kwargs: dict[str, Any], function: Any = None) -> VariableTracker:
         """Run an operator on fakes and write its node."""
+        if any(isinstance(a, ArrayNumberVariable) for a in args):
+            args = beside_arrays(self, id, args)
         frontend = self.frontend
         mode = frontend.mode_function(function) if function is not None else None
         if mode is not None:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from .array_numbers import (
+    NO_BRANCH,
+    ArrayNumberVariable,
+    ItemMethodVariable,
+    beside_arrays,
+    number_binary,
+)
 from .base import Lazy, NotConstant, ObjectKey, VariableTracker, realize
 from .classes import (
     BuiltinVariable,
@@ -47,9 +54,10 @@ from .sequences import (
     TupleVariable,
 )  # fmt: skip
 from .sets import SetVariable
-from .tensor import OperatorVariable, TensorVariable, TracedFunctionVariable
+from .tensor import OperatorVariable, RefusedMethodVariable, TensorVariable, TracedFunctionVariable
 
 __all__ = [
+    "NO_BRANCH", "ArrayNumberVariable", "ItemMethodVariable", "RefusedMethodVariable", "beside_arrays", "number_binary",
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "ArrayMethodVariable", "BoundConstantMethod",
     "BoundMethodVariable", "BuiltinVariable",
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictIterator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import MethodType
 from typing import Any
 
 from lamina_fx import Node
@@ -12,7 +13,7 @@ from .base import Args, Kwargs, VariableTracker
 from .constant import NONE, ConstantVariable
 from .known import KnownVariable
 
-__all__ = ["OperatorVariable", "TensorVariable", "TracedFunctionVariable"]
+__all__ = ["OperatorVariable", "RefusedMethodVariable", "TensorVariable", "TracedFunctionVariable"]
 
 
 class TensorVariable(VariableTracker):
@@ -94,6 +95,33 @@ class TensorVariable(VariableTracker):
 
     def __repr__(self) -> str:
         return f"array {self.node.name}"
+
+
+class RefusedMethodVariable(VariableTracker):
+    """A method of an array whose call cannot be captured; looking it up can."""
+
+    __slots__ = ("name", "owner", "reason")
+
+    def __init__(self, owner: TensorVariable, name: str, reason: str) -> None:
+        self.source = None
+        self.owner = owner
+        self.name = name
+        self.reason = reason
+
+    def python_type(self) -> type:
+        return MethodType
+
+    def truth(self, tx: Any) -> bool:
+        return True
+
+    def children(self) -> list[Any]:
+        return [self.owner]
+
+    def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+        raise Unsupported(self.reason)
+
+    def reconstruct(self, cg: Any) -> None:
+        cg.call_constant(getattr, [self.owner, ConstantVariable(self.name)])
 
 
 class TracedFunctionVariable(KnownVariable):

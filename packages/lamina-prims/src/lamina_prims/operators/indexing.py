@@ -11,7 +11,7 @@ from lamina_fx import TensorSpec, bool_, int32, int64
 
 from ..arrays import array_namespace, element_type
 from ..dims import broadcast_shapes, canonical_dim, numel, surely_same
-from ..modes import MODES
+from ..modes import MODES, NO_SIZES
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Size, Tensor
@@ -229,11 +229,11 @@ def unbacked_size(name: str, upper: Any) -> Any:
     """A new symbolic size in [0, upper], made by the active ``sizing`` or the env of ``upper``.
 
     Raises:
-        RuntimeError: there is neither.
+        NeedsValues: there is neither.
     """
     env = MODES.shape_env if MODES.shape_env is not None else getattr(upper, "env", None)
     if env is None:
-        raise RuntimeError(f"{name}: the size of the result depends on values, which are not known here")
+        env = NO_SIZES
     return env.create_unbacked(0, upper if type(upper) is int else None, name)
 
 
