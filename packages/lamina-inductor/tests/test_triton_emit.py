@@ -12,8 +12,10 @@ from triton_corpus import CASES, floats, graph_of, standardise
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import MissingTriton, TritonBackend, compile_ptx
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.backends.triton.tiles import Tile
 from lamina_inductor.ir.interpret_program import run_program
+from lamina_inductor.tune.candidates import LibraryCandidate
 from lamina_prims import decompose, ops
 
 GOLDEN = ("layer norm and gelu", "softmax of long rows", "column standardise", "odd full sums", "dropout", "embedding")
@@ -62,16 +64,17 @@ def test_equal_tensors_share_a_kernel() -> None:
     assert [launch.grid for launch in program.launches] == [(1,), (1,), (1,)]
 
 
-def test_products_are_steps_of_their_own() -> None:
+def test_products_of_a_library_are_steps_of_their_own() -> None:
     def fn(x: Any, y: Any) -> Any:
         return ops.relu(ops.matmul(x, y))
 
     graph = graph_of(fn, (floats(4, 5), floats(5, 6)))
-    program = TritonBackend().emit(graph)
+    library = TritonBackend(TemplatePlanner(choose=lambda problem, ranked, show: LibraryCandidate()))
+    program = library.emit(graph)
     assert [e.operator for e in program.externs] == ["dot_general"]
     assert [k.name for k in program.kernels] == ["k0_maximum"]
     with pytest.raises(NotImplementedError, match=r"^dot_general: the Triton backend generates pointwise and"):
-        TritonBackend().emit(graph, externs=False)
+        library.emit(graph, externs=False)
 
 
 def test_operators_without_code_are_steps_with_the_line() -> None:

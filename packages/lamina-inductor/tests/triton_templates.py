@@ -142,6 +142,21 @@ def with_empty_rows(*shape: int) -> np.ndarray:
     return mask
 
 
+def with_empty_tiles(*shape: int) -> np.ndarray:
+    """Some tiles are full, some empty; one row has no key."""
+    mask = RNG.random(shape) < 0.7
+    mask[..., :32] = True
+    mask[..., 32:64] = False
+    if shape[-2] > 1:
+        mask[..., :40, 64:] = np.tril(np.ones((40, shape[-1] - 64), bool))
+        mask[..., 5, :] = False
+    return mask
+
+
+def additive(mask: np.ndarray) -> np.ndarray:
+    return np.where(mask, 0.0, -np.inf).astype(np.float32)
+
+
 TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
 TILE = TILES[:1]
 
@@ -155,6 +170,19 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     "attention in half": (attention(), matrices((1, 2), 48, 48, 32, np.float16), TILE),
     "a boolean mask": (attention(mask=True), (*matrices((2, 2), 40, 40, 16), with_empty_rows(2, 1, 40, 40)), TILES),
     "an additive mask": (attention(mask=True), (*matrices((2, 2), 33, 40, 16), floats(33, 40)), TILES),
+    "a shared boolean mask": (
+        attention(mask=True), (*matrices((2, 4), 72, 104, 16), with_empty_tiles(2, 1, 72, 104)), TILES,
+    ),
+    "a shared additive mask": (
+        attention(mask=True), (*matrices((1, 4), 72, 104, 16), additive(with_empty_tiles(1, 1, 72, 104))), TILES,
+    ),
+    "a shared mask of keys": (
+        attention(mask=True), (*matrices((2, 4), 72, 104, 16), with_empty_tiles(2, 1, 1, 104)), TILE,
+    ),
+    "gradients under a shared mask": (
+        backward(mask=True),
+        (*gradients((2, 4), 72, 16), *matrices((2, 4), 72, 104, 16), with_empty_tiles(2, 1, 72, 104)), TILES,
+    ),
     "a mask of keys": (attention(mask=True), (*matrices((2, 2), 33, 40, 16), floats(2, 1, 1, 40)), TILE),
     "dropout": (attention(dropout=0.25), (*matrices((2, 2), 33, 40, 16), STATE), TILES),
     "grouped queries": (

@@ -16,7 +16,11 @@ __all__ = ["compile"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _checked: list[bool] = []
-_MODES: dict[str, dict[str, Any]] = {"default": {}, "reduce-overhead": {"cuda_graphs": True}}
+_MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "reduce-overhead": {"cuda_graphs": True},
+    "max-autotune": {"max_autotune": True},
+}
 """Mode -> options, of which a backend takes those that it has."""
 
 
@@ -47,7 +51,8 @@ def compile(
         backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol; None:
             ``cpp`` for graphs of CPU tensors, ``triton`` for graphs of CUDA tensors.
         mode: ``None`` or ``"default"``; ``"reduce-overhead"``: graphs of CUDA tensors run as CUDA graphs (on the CPU
-            nothing changes). Other modes are refused, not ignored.
+            nothing changes); ``"max-autotune"``: tiles of products, attention and convolutions on a GPU are chosen by
+            measuring, within a time budget, and remembered on disk. Other modes are refused, not ignored.
         options: passed to the backend.
         memory_budget: share in [0, 1] of the values for the backward that may be kept; the rest is computed again.
         disable: return ``model`` unchanged.

@@ -25,18 +25,24 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import Graph
+from lamina_prims.hand_written_attention import fuse_attention
 
-from ...host.gpu import gpu_info
+from ...host.gpu import GpuInfo, gpu_info
 from ...ir.program import Program
 from ...schedule.program import build_program
 from ...schedule.style import GRID_LOOPS
+from ...tune.records import Records
+from ...tune.tuner import Tuner
 from .artifact import GpuArtifact
 from .build import artifact_key, build_artifact, device_index, find_artifact
 from .compile import import_triton, toolchain
 from .elementwise import supports
 from .emit import emit_program
+from .measuring import GpuMeasure
 from .products import with_dense_products
 from .program import TritonProgram
+from .templates.expand import Planner
+from .templates.planner import TemplatePlanner
 
 __all__ = ["TritonBackend"]
 
@@ -44,19 +50,31 @@ __all__ = ["TritonBackend"]
 class TritonBackend:
     """Generates Triton kernels (needs no triton), compiles them (needs it, but no GPU) and runs them.
 
-    keep: composites that are passed through as they are (none: softmax and norms fuse from their primitives).
+    keep: composites that are passed through as they are: attention has templates (softmax and norms fuse from their
+    primitives). ``planner`` chooses the templates; by default a cost model of the device does (of an H100 where none
+    is asked for), or measurements with the option ``max_autotune``.
     """
 
     name = "triton"
-    keep: frozenset[str] = frozenset()
-    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs"))
-    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph."""
+    keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward"))
+    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs", "max_autotune"))
+    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph; choose
+    templates and their tiles by measuring."""
+
+    def __init__(self, planner: Planner | None = None) -> None:
+        self.planner = planner
+
+    def rewrite(self, graph: Graph) -> Graph:
+        """A captured graph before differentiation: attention that is spelt out becomes one operator."""
+        return fuse_attention(graph)
 
     def program(self, graph: Graph, *, name: str = "graph") -> Program:
         """The kernels and steps for ``graph`` in kernel IR, with loops for a grid of programs."""
         return build_program(graph, name=name, supports=supports, loops=GRID_LOOPS)
 
-    def emit(self, graph: Graph, *, name: str = "graph", externs: bool = True) -> TritonProgram:
+    def emit(
+        self, graph: Graph, *, name: str = "graph", externs: bool = True, planner: Planner | None = None
+    ) -> TritonProgram:
         """The kernels of a graph of strict primitives, and how they are launched.
 
         ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
@@ -65,7 +83,8 @@ class TritonBackend:
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
-        result = emit_program(with_dense_products(self.program(graph, name=name)))
+        chosen = planner or self.planner or TemplatePlanner()
+        result = emit_program(with_dense_products(self.program(graph, name=name)), chosen)
         if not externs and result.externs:
             raise result.externs[0].refuse()
         return result
@@ -94,4 +113,15 @@ class TritonBackend:
         info = gpu_info(device_index(graph))
         key = artifact_key(graph, options, info)
         found = find_artifact(key) if key else None
-        return found or build_artifact(graph, self.emit(graph, name=name), info, options, key)
+        if found is not None:
+            return found
+        emitted = self.emit(graph, name=name, planner=self.planner or _planner(info, device_index(graph), options))
+        return build_artifact(graph, emitted, info, options, key)
+
+
+def _planner(info: GpuInfo, device: int, options: dict[str, Any]) -> Planner:
+    """The planner for a device: by the model, or by measurements."""
+    if not options.get("max_autotune"):
+        return TemplatePlanner(info.sm, info.units)
+    versions = f"{info.name} sm_{info.sm} {info.units} {info.driver} {toolchain()}"
+    return TemplatePlanner(info.sm, info.units, Tuner(GpuMeasure(info, device), Records(versions)))

@@ -19,6 +19,7 @@ from ..tiles import constant
 from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
+from .mask_lists import mask_lists
 
 __all__ = ["attention_backward_launches"]
 
@@ -33,13 +34,14 @@ def attention_backward_launches(step: AttentionBackward, config: AttentionCandid
     sums = Scratch(heads * step.query.shape[-2] * 4)
     result = [_sums(step, sums, heads, wide)]
     if step.grad_query is not None:
-        result.append(_Walk(step, config, wide, sums, ("query",)).launch())
+        result.extend(_Walk(step, config, wide, sums, ("query",)).launches())
     both = [n for n in ("key", "value") if getattr(step, f"grad_{n}") is not None]
     leads = [[constant(s) for s in getattr(step, f"grad_{n}").shape[:3]] for n in both]
     if len(both) == 2 and leads[0] != leads[1]:  # summed over different dimensions
-        result.extend(_Walk(step, config, wide, sums, (name,)).launch() for name in both)
+        for name in both:
+            result.extend(_Walk(step, config, wide, sums, (name,)).launches())
     elif both:
-        result.append(_Walk(step, config, wide, sums, tuple(both)).launch())
+        result.extend(_Walk(step, config, wide, sums, tuple(both)).launches())
     return result
 
 
@@ -105,13 +107,20 @@ class _Walk:
             gradient = self.gradient(name)
             self.text.pointer(f"grad_{name}", gradient.dtype, gradient)
         self.scores.declare_mask()
+        behind = (sums.bytes + 255) // 256 * 256
+        self.lists = mask_lists(self.scores, "n" if self.of_queries else "m", behind, wide)
+        if self.lists is not None:
+            self.lists.declare(self.text)
 
     def gradient(self, name: str) -> Operand:
         """Where the gradient of an operand goes."""
         return getattr(self.step, f"grad_{name}")
 
-    def launch(self) -> TritonLaunch:
-        """Print the kernel."""
+    def launches(self) -> list[TritonLaunch]:
+        """The kernel, behind those that list the tiles of the mask."""
+        return [*(self.lists.launches if self.lists is not None else ()), self._launch()]
+
+    def _launch(self) -> TritonLaunch:
         text, scores = self.text, self.scores
         kept = self.gradient(self.names[0]).shape[:3]
         summed = tuple(
@@ -193,6 +202,9 @@ class _Walk:
     def _walk_keys(self) -> None:
         step, text, scores = self.step, self.text, self.scores
         keys = scores.keys
+        if self.lists is not None:
+            self._walk_lists("n", "start // BLOCK_M")
+            return
         whole = text.size(keys // scores.block_n * scores.block_n)
         if step.causal:
             text.add(f"whole = min((start + 1) // BLOCK_N * BLOCK_N, {whole})")
@@ -208,6 +220,9 @@ class _Walk:
     def _walk_queries(self) -> None:
         text, scores = self.text, self.scores
         queries = text.size(scores.queries)
+        if self.lists is not None:
+            self._walk_lists("m", "start // BLOCK_N")
+            return
         if not self.step.causal:
             self._loop("m", "0", queries, diagonal=False, tail=True)
             return
@@ -218,18 +233,31 @@ class _Walk:
         self._loop("m", "begin", "mixed", diagonal=True, tail=True)
         self._loop("m", "mixed", queries, diagonal=False, tail=True)
 
+    def _walk_lists(self, over: str, tile: str) -> None:
+        assert self.lists is not None
+        self.lists.find(self.text, tile)
+        block = "BLOCK_N" if over == "n" else "BLOCK_M"
+        for kind in ("whole", "mixed"):
+            self.text.add(f"for place in range(0, {kind}_count):")
+            self.text.add(f"    base = tl.load({kind}_at + place) * {block}")
+            self._body(over, diagonal=False, tail=kind == "mixed" or over == "m", masked=kind == "mixed")
+
     def _loop(self, over: str, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
+        block = "BLOCK_N" if over == "n" else "BLOCK_M"
+        self.text.add(f"for base in range({begin}, {end}, {block}):")
+        self._body(over, diagonal=diagonal, tail=tail)
+
+    def _body(self, over: str, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
         """The body for a tile of ``over``; ``tail``: keys may end in it."""
         text, step, scores = self.text, self.step, self.scores
         block = "BLOCK_N" if over == "n" else "BLOCK_M"
-        text.add(f"for base in range({begin}, {end}, {block}):")
         text.depth += 1
         text.add(f"{over} = base + tl.arange(0, {block})")
         if over == "n":
             self._load_keys(tail)
         else:
             self._load_queries()
-        text.add(*scores.lines("q", "k.T", diagonal, tail), "p = tl.exp2(s - level[:, None])")
+        text.add(*scores.lines("q", "k.T", diagonal, tail, masked), "p = tl.exp2(s - level[:, None])")
         text.add(f"dp = tl.dot(do, v.T{scores.precision})")
         narrow = f".to({language_type(step.query.dtype)})"
         dropped = "p"

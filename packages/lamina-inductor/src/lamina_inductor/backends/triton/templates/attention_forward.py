@@ -16,6 +16,7 @@ from ..program import TritonLaunch
 from .attention_text import Scores, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
+from .mask_lists import MaskLists, mask_lists
 
 __all__ = ["ORIGIN", "attention_launches"]
 
@@ -34,14 +35,18 @@ def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) 
         if operand is not None:
             text.pointer(name, operand.dtype, operand)
     scores.declare_mask()
+    lists = mask_lists(scores, "n", 0, wide)
+    if lists is not None:
+        lists.declare(text)
     _start(scores)
-    _walk_keys(scores)
+    _walk_keys(scores, lists)
     _finish(scores)
     kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=ORIGIN)
     heads: Any = 1
     for size in scores.lead:
         heads = heads * size
-    return [TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, config.block_m), heads))]
+    main = TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, config.block_m), heads))
+    return [*(lists.launches if lists is not None else ()), main]
 
 
 def _start(scores: Scores) -> None:
@@ -70,10 +75,17 @@ def _start(scores: Scores) -> None:
     )
 
 
-def _walk_keys(scores: Scores) -> None:
+def _walk_keys(scores: Scores, lists: MaskLists | None) -> None:
     """The loop over whole tiles of keys, then that over tiles with an end in them."""
     step, text = scores.step, scores.text
     keys = scores.keys
+    if lists is not None:
+        lists.find(text, "start // BLOCK_M")
+        for kind in ("whole", "mixed"):
+            text.add(f"for place in range(0, {kind}_count):")
+            text.add(f"    base = tl.load({kind}_at + place) * BLOCK_N")
+            _body(scores, diagonal=False, tail=kind == "mixed", masked=kind == "mixed")
+        return
     if not step.causal and scores.whole_n:
         _loop(scores, "0", text.size(keys), diagonal=False, tail=False)
         return
@@ -90,16 +102,21 @@ def _walk_keys(scores: Scores) -> None:
 
 
 def _loop(scores: Scores, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
+    scores.text.add(f"for base in range({begin}, {end}, BLOCK_N):")
+    _body(scores, diagonal=diagonal, tail=tail)
+
+
+def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
+    """One tile of keys, in a loop that has just been opened."""
     step, text = scores.step, scores.text
     key_mask = scores.key_mask(tail)
     k_at = f"key_at + (n[:, None] * {text.atom(step.key.strides[-2])} + d[None, :])"
     v_at = f"value_at + (n[:, None] * {text.atom(step.value.strides[-2])} + e[None, :])"
-    text.add(f"for base in range({begin}, {end}, BLOCK_N):")
     text.depth += 1
     text.add(
         "n = base + tl.arange(0, BLOCK_N)",
         f"k = tl.load({k_at}{scores.mask(key_mask, scores.width_mask('d'))})",
-        *scores.lines("q", "k.T", diagonal, tail),
+        *scores.lines("q", "k.T", diagonal, tail, masked),
         "top = tl.maximum(best, tl.max(s, 1))",
     )
     if step.mask is not None:  # a row may have no key yet

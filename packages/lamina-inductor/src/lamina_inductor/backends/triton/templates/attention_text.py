@@ -141,14 +141,17 @@ class Scores:
             assert self.step.state is not None
             self.text.pointer("state", self.step.state.dtype, self.step.state)
 
-    def lines(self, left: str, right: str, diagonal: bool, tail: bool) -> list[str]:
-        """``s``: scores of queries ``m`` and keys ``n``, [m, n], in the base of 2, -inf where one takes no part."""
+    def lines(self, left: str, right: str, diagonal: bool, tail: bool, masked: bool = True) -> list[str]:
+        """``s``: scores of queries ``m`` and keys ``n``, [m, n], in the base of 2, -inf where one takes no part.
+
+        diagonal: the diagonal may cut the tile; tail: the last key may; masked: the mask may.
+        """
         step, text = self.step, self.text
         factor = repr(step.scale * LOG2E)
         lines = [f"s = tl.dot({left}, {right}{self.precision}) * {factor if step.scale >= 0 else f'({factor})'}"]
         if diagonal and step.causal:
             lines.append('s = tl.where(m[:, None] >= n[None, :], s, float("-inf"))')
-        if step.mask is not None:
+        if step.mask is not None and masked:
             lines.extend(self._masked(step.mask, tail))
         if tail and not self.whole_n:
             lines.append(f's = tl.where(n[None, :] < {text.size(self.keys)}, s, float("-inf"))')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from lamina_fx.symbolic import Expr
@@ -24,8 +26,8 @@ from .gemm import can_describe, gemm_launches, is_gemm
 
 __all__ = ["Choose", "TemplatePlanner", "best_guess"]
 
-Choose = Callable[[Problem, list[Candidate], Callable[[Candidate], "list[TritonLaunch] | None"]], Candidate]
-"""(problem, candidates that fit, best guess first; how one is printed) -> the one to use. A tuner measures here."""
+Choose = Callable[[Problem, list[Candidate], Callable[[Candidate], Any]], Candidate]
+"""(problem, candidates that fit, best guess first; the trial of one) -> the one to use. A tuner measures trials."""
 
 SYMBOLIC = 1024
 """What a symbolic size is taken for when block sizes are chosen."""
@@ -45,18 +47,37 @@ class TemplatePlanner:
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """The kernels of a step, or None: a library or the reference runs it."""
+        found = self._problem(step, program)
+        if found is None:
+            return None
+        problem, show = found
+        ranked = rank(problem, candidates(problem), self.gpu)
+        if not ranked:
+            return None
+        if any(_is_symbolic(o) for o in _all_operands(step)):
+            return show(ranked[0])  # nothing can be measured
+
+        def trial(candidate: Candidate) -> Any:
+            from .trial import trial_of  # it prints programs, which ask planners
+
+            return trial_of(step, program, _Fixed(show(candidate)))
+
+        return show(self.choose(problem, ranked, trial))
+
+    def _problem(self, step: Any, program: Program) -> tuple[Problem, Callable[[Candidate], Any]] | None:
+        """What a step asks, and how a candidate answers; None: no template."""
         if type(step) is Gemm and is_gemm(step):
             wide = _is_wide(program, step.left, step.right, step.out, *_operands_of(program, step.epilogue))
-            return self._pick(gemm_problem(step), lambda c: self._gemm(step, c, wide))
+            return gemm_problem(step), lambda c: self._gemm(step, c, wide)
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
-                return self._pick(attention_problem(step), lambda c: attention_launches(step, c, wide))
-            return self._pick(attention_problem(step), lambda c: attention_backward_launches(step, c, wide))
+                return attention_problem(step), lambda c: attention_launches(step, c, wide)
+            return attention_problem(step), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
-            return self._pick(convolution_problem(step), lambda c: convolution_launches(step, c, wide))
+            return convolution_problem(step), lambda c: convolution_launches(step, c, wide)
         return None
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
@@ -65,11 +86,25 @@ class TemplatePlanner:
         assert isinstance(candidate, GemmCandidate)
         return gemm_launches(step, candidate, wide, self.gpu.multiprocessors)
 
-    def _pick(self, problem: Problem, show: Callable[[Candidate], Any]) -> list[TritonLaunch] | None:
-        ranked = rank(problem, candidates(problem), self.gpu)
-        if not ranked:
-            return None
-        return show(self.choose(problem, ranked, show))
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The planner of a program with one step, which is printed already."""
+
+    found: list[TritonLaunch] | None
+
+    def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
+        """What there is."""
+        return self.found
+
+
+def _all_operands(step: Any) -> list[Operand]:
+    fields = [getattr(step, f.name) for f in dataclass_fields(step)]
+    return [f for f in fields if isinstance(f, Operand)]
+
+
+def _is_symbolic(operand: Operand) -> bool:
+    return any(constant(s) is None for s in (operand.offset, *operand.shape, *operand.strides))
 
 
 def _operands_of(program: Program, call: KernelCall | None) -> list[Operand]:

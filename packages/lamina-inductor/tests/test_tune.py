@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from triton_templates import floats, kept_graph
+
+from lamina_inductor.backends.triton import TritonBackend, TritonProgram
+from lamina_inductor.backends.triton.program import ExternStep
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
+from lamina_inductor.backends.triton.templates.trial import repeated
+from lamina_inductor.cache.store import ArtifactStore
+from lamina_inductor.tune.candidates import AttentionCandidate, GemmCandidate, LibraryCandidate, label
+from lamina_inductor.tune.devices import GPUS, gpu_of
+from lamina_inductor.tune.model import estimate, fits, rank, resources
+from lamina_inductor.tune.problems import AttentionProblem, GemmProblem
+from lamina_inductor.tune.records import Records
+from lamina_inductor.tune.tables import candidates
+from lamina_inductor.tune.tuner import Tuner
+from lamina_prims import ops
+
+SQUARE = GemmProblem("bfloat16", 1, 4096, 4096, 4096, "k", "n", True)
+THIN = GemmProblem("bfloat16", 1, 16, 256, 65536, "k", "n", True)
+SINGLE = GemmProblem("float32", 1, 1024, 1024, 1024, "k", "n")
+ATTENTION = AttentionProblem("bfloat16", 128, 2048, 2048, 64, 64, True)
+PROBLEMS = (SQUARE, THIN, SINGLE, ATTENTION, replace(ATTENTION, backward=True, width=256, value_width=256))
+
+
+class Clock:
+    """Seconds that pass only in measurements."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Measured:
+    """Times by label; others take a second. ``math.inf``: fails."""
+
+    def __init__(self, clock: Clock, seconds: dict[str, float], cost: float = 1.0) -> None:
+        self.clock, self.seconds, self.cost = clock, seconds, cost
+        self.calls: list[str] = []
+
+    def prepare(self, trials: Any) -> None:
+        self.prepared = list(trials)
+
+    def __call__(self, trial: str) -> float:
+        self.clock.now += self.cost
+        self.calls.append(trial)
+        found = self.seconds.get(trial, 1.0)
+        if math.isinf(found):
+            raise RuntimeError("out of shared memory")
+        return found
+
+
+def tuned(tmp_path: Path, seconds: dict[str, float], budget: float = 100.0, cost: float = 1.0) -> tuple[Tuner, Any]:
+    clock = Clock()
+    measure = Measured(clock, seconds, cost)
+    return Tuner(measure, Records("a gpu", ArtifactStore(tmp_path)), budget, clock=clock), measure
+
+
+def ranked(problem: Any) -> list[Any]:
+    return rank(problem, candidates(problem), gpu_of(90))
+
+
+@pytest.mark.parametrize("sm", GPUS)
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.key)
+def test_what_cannot_run_is_ruled_out(problem: Any, sm: int) -> None:
+    gpu = gpu_of(sm)
+    found = rank(problem, candidates(problem), gpu)
+    assert found
+    for candidate in found:
+        if not isinstance(candidate, LibraryCandidate):
+            need = resources(problem, candidate, gpu)
+            assert need.shared <= gpu.shared and need.registers <= 255
+            assert sm >= 90 or not getattr(candidate, "descriptors", False)
+
+
+def test_large_tiles_need_much() -> None:
+    candidate = GemmCandidate(256, 256, 64, 8, 4)
+    assert not fits(SQUARE, candidate, gpu_of(90))
+    assert resources(SQUARE, GemmCandidate(128, 256, 64, 8, 4), gpu_of(90)).shared == 196608
+
+
+def test_thin_products_are_split() -> None:
+    best = next(c for c in ranked(THIN) if isinstance(c, GemmCandidate))
+    one = replace(best, split=1)
+    assert best.split > 1 and estimate(THIN, best, gpu_of(90)) < estimate(THIN, one, gpu_of(90))
+
+
+def test_an_epilogue_speaks_for_a_template() -> None:
+    fused = replace(SQUARE, epilogue="add+erf", epilogue_bytes=2.0, epilogue_cost=20)
+    assert isinstance(ranked(SQUARE)[0], LibraryCandidate)
+    assert isinstance(ranked(fused)[0], GemmCandidate)
+
+
+def test_single_precision_by_ieee_goes_to_the_library() -> None:
+    assert isinstance(ranked(SINGLE)[0], LibraryCandidate)
+
+
+def test_labels_are_distinct() -> None:
+    for problem in PROBLEMS:
+        found = [label(c) for c in candidates(problem)]
+        assert len(found) == len(set(found))
+
+
+def test_the_fastest_is_chosen_and_remembered(tmp_path: Path) -> None:
+    choices = ranked(SQUARE)
+    want = label(choices[3])
+    tuner, measure = tuned(tmp_path, {want: 0.5})
+    assert label(tuner(SQUARE, choices, label)) == want
+    count = len(measure.calls)
+    assert label(tuner(SQUARE, choices, label)) == want and len(measure.calls) == count
+    again, fresh = tuned(tmp_path, {})
+    assert label(again(SQUARE, choices, label)) == want and not fresh.calls
+
+
+def test_records_of_other_devices_do_not_count(tmp_path: Path) -> None:
+    tuner, _ = tuned(tmp_path, {label(ranked(SQUARE)[3]): 0.5})
+    tuner(SQUARE, ranked(SQUARE), label)
+    assert Records("another gpu", ArtifactStore(tmp_path)).find(SQUARE.key) == {}
+    assert len(Records("a gpu", ArtifactStore(tmp_path)).find(SQUARE.key)) == len(tuner.measure.calls)
+
+
+def test_damaged_records_count_as_none(tmp_path: Path) -> None:
+    tuner, _ = tuned(tmp_path, {})
+    tuner(SQUARE, ranked(SQUARE), label)
+    (path,) = tmp_path.glob("??/*.so")
+    path.write_bytes(path.read_bytes()[:-9] + b"?" * 9)
+    assert Records("a gpu", ArtifactStore(tmp_path)).find(SQUARE.key) == {}
+
+
+def test_the_library_competes_wherever_the_model_puts_it(tmp_path: Path) -> None:
+    fused = replace(SQUARE, epilogue="add+erf", epilogue_bytes=2.0, epilogue_cost=20)
+    choices = [c for c in ranked(fused) if not isinstance(c, LibraryCandidate)] + [LibraryCandidate()]
+    tuner, _ = tuned(tmp_path, {"library": 0.25})
+    assert isinstance(tuner(fused, choices, label), LibraryCandidate)
+
+
+def test_what_fails_is_passed_over(tmp_path: Path) -> None:
+    choices = ranked(ATTENTION)
+    failing = {label(c): math.inf for c in choices[:-1]}
+    tuner, _ = tuned(tmp_path, failing)
+    assert tuner(ATTENTION, choices, label) == choices[min(len(choices), 10) - 1] or len(choices) > 10
+    tuner, _ = tuned(tmp_path / "other", {label(c): math.inf for c in choices})
+    assert tuner(ATTENTION, choices, label) == choices[0]
+
+
+def test_the_budget_is_shared(tmp_path: Path) -> None:
+    tuner, measure = tuned(tmp_path, {}, budget=8.0)
+    tuner(SQUARE, ranked(SQUARE), label)
+    assert 4 <= len(measure.calls) <= 6
+    for k in range(6):
+        tuner(replace(SQUARE, m=4096 + k), ranked(SQUARE), label)
+    assert measure.clock.now <= 8.0 + 2.0
+
+
+def test_without_a_device_the_model_decides(tmp_path: Path) -> None:
+    tuner = Tuner(None, Records("no gpu", ArtifactStore(tmp_path)))
+    for problem in PROBLEMS:
+        assert tuner(problem, ranked(problem), label) == ranked(problem)[0]
+
+
+# -- trials ----------------------------------------------------------------------------------------------
+
+
+def trials(fn: Any, inputs: tuple[Any, ...]) -> list[tuple[str, TritonProgram]]:
+    """(candidate, trial) for all that fit."""
+    found: list[tuple[str, TritonProgram]] = []
+
+    def choose(problem: Any, choices: list[Any], show: Any) -> Any:
+        found.extend((label(c), show(c)) for c in choices)
+        return choices[0]
+
+    TritonBackend(TemplatePlanner(choose=choose)).emit(kept_graph(fn, inputs))
+    return found
+
+
+def test_a_trial_is_the_step_alone_in_memory_of_its_own() -> None:
+    fn = lambda x, w, b: ops.relu(ops.add(ops.matmul(ops.exp(x), w), b))  # noqa: E731
+    found = dict(trials(fn, (floats(64, 64), floats(64, 64), floats(64))))
+    for name, trial in found.items():
+        program = repeated(trial, 3).program
+        assert not program.inputs and [b.storage for n, b in program.buffers.items() if n != "done"] == (
+            ["workspace"] * (len(program.buffers) - 1)
+        )
+        spans = sorted((b.offset, b.offset + int(np.prod(b.shape)) * 4) for b in program.buffers.values())
+        assert all(a[1] <= b[0] for a, b in pairwise(spans[1:]))
+        steps = repeated(trial, 3).steps
+        own = [s for s in steps if type(s) is ExternStep or not s.kernel.name.startswith("noise")]
+        assert len(own) == (6 if name == "library" or "split" in name else 3)
+    assert "library" in found
+
+
+def test_attention_has_trials() -> None:
+    fn = lambda q, k, v: ops.attention_with_lse(q, k, v, None, True, 0.5)[0]  # noqa: E731
+    found = trials(fn, tuple(floats(2, 64, 16) for _ in range(3)))
+    assert found and all(len(t.launches) == 1 for _, t in found)
+    assert {AttentionCandidate(64, 64, 4, 3), AttentionCandidate(32, 32, 4, 2)} <= set(candidates(ATTENTION))
