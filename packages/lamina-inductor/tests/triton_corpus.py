@@ -108,6 +108,14 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         lambda x, t: ops.cross_entropy(x, t, reduction="none"), (floats(6, 80), RNG.integers(0, 80, 6)), 1,
     ),
     "column standardise": (standardise, (floats(33, 70),), 1),
+    "column standardise of many rows": (standardise, (floats(310, 40) + 1.0,), 1),
+    "column standardise in whole steps": (standardise, (floats(640, 32),), 1),
+    "cross entropy of many classes": (
+        lambda x, t: ops.cross_entropy(x, t, reduction="none"), (floats(3, 40000), RNG.integers(0, 40000, 3)), 1,
+    ),
+    "softmax of minus infinity in long rows": (
+        lambda x: ops.softmax(x, -1), (np.where(np.arange(33001) % 2049, -np.inf, floats(2, 33001)),), 1,
+    ),
     "columns of many rows": (lambda x: ops.sum(x, 0), (floats(9000, 5),), 2),
     "adamw": (adamw, tuple(np.abs(floats(n)) for n in (33, 64, 1000) for _ in range(4)), 1),
     "adamw of many": (

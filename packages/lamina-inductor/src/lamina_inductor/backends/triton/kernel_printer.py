@@ -32,6 +32,7 @@ from ...ir.kernel import (
 from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import index_text
 from .literals import language_type, literal, typed_literal
+from .online import Beside, OnlineLoop, merge_passes
 from .row_loops import write_accumulate, write_loop
 from .tiles import Tile, constant
 
@@ -164,12 +165,24 @@ class PhaseWriter:
         if self.tile.x > 1 and (extent is None or extent % self.tile.x):
             self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
             self.masks["x"] = ("inside_x", frozenset("x"))
-        for stmt in _stores_last(phase.body) if self.rank == 1 else phase.body:
-            self.statement(stmt)
+        for stmt in self._order():
+            if type(stmt) is OnlineLoop:
+                write_loop(self, stmt.loop, stmt.beside)
+            else:
+                self.statement(stmt)
         return self.lines
 
-    def statement(self, stmt: Stmt) -> None:
-        """Any statement of kernel IR that has a meaning in a tile."""
+    def _order(self) -> list[Any]:
+        """The statements of the phase, as they are printed."""
+        if self.rank == 1:
+            return _stores_last(self.phase.body)
+        return list(self.phase.body) if self.tile.whole else merge_passes(self.phase.body)
+
+    def statement(self, stmt: Stmt, beside: tuple[Beside, ...] = ()) -> None:
+        """Any statement of kernel IR that has a meaning in a tile. ``beside``: what is reduced with it."""
+        if beside and type(stmt) is Accumulate:
+            write_accumulate(self, stmt, beside)
+            return
         writer = _STATEMENTS.get(type(stmt))
         if writer is None:
             raise NotImplementedError(f"the Triton backend cannot print a {type(stmt).__name__} in a kernel")

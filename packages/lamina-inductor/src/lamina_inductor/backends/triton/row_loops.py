@@ -12,6 +12,8 @@ from lamina_fx import bool_, int64
 
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, Loop
 from .literals import language_type
+from .online import Beside
+from .online_text import write_combined, write_start, write_step
 from .reductions import LAST_INDEX, combine_text, reduce_text, start_text
 from .tiles import constant
 
@@ -23,8 +25,8 @@ __all__ = ["write_accumulate", "write_loop"]
 _FULL = frozenset("xr")
 
 
-def write_loop(writer: PhaseWriter, loop: Loop) -> None:
-    """A pass over ``r``."""
+def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ()) -> None:
+    """A pass over ``r``; ``beside``: reductions that need the loop's own."""
     for accumulator in loop.accumulators:
         writer.accumulators[accumulator.name] = accumulator
     if writer.tile.whole:
@@ -33,8 +35,10 @@ def write_loop(writer: PhaseWriter, loop: Loop) -> None:
             if _defined(stmt) not in writer.shapes:  # an earlier pass may have computed it
                 writer.statement(stmt)
         return
-    for accumulator in loop.accumulators:
+    for accumulator in (*loop.accumulators, *[b.accumulator for b in beside]):
         _start(writer, accumulator)
+    for item in beside:
+        write_start(writer, item)
     bound = constant(loop.extent)
     if bound is None and "x" in writer.shape_of(loop.extent):
         bound = loop.extent.range()[1]
@@ -42,8 +46,10 @@ def write_loop(writer: PhaseWriter, loop: Loop) -> None:
     writer.depth += 1
     _axis(writer, loop, "base + ")
     for stmt in loop.body:
-        writer.statement(stmt)
+        writer.statement(stmt, beside)
     writer.depth -= 1
+    for item in beside:
+        write_combined(writer, item, loop)
     for accumulator in loop.accumulators:
         _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
 
@@ -89,7 +95,7 @@ def _finish(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str) 
         writer.define(name, reduce_text(accumulator, value), accumulator.dtype, frozenset("x"))
 
 
-def write_accumulate(writer: PhaseWriter, stmt: Accumulate) -> None:
+def write_accumulate(writer: PhaseWriter, stmt: Accumulate, beside: tuple[Beside, ...] = ()) -> None:
     """Feed an accumulator with a tile."""
     accumulator = writer.accumulators[stmt.accumulator]
     value = writer.operand(stmt.value, accumulator.dtype, typed=True)
@@ -99,8 +105,11 @@ def write_accumulate(writer: PhaseWriter, stmt: Accumulate) -> None:
     if accumulator.kind.startswith("arg"):
         at = _spread(writer, writer.operand(stmt.index, int64, typed=True), stmt.index)
     mask, _ = writer.mask(frozenset("r"))
+    found = next((b for b in beside if b.of == stmt.accumulator), None)
     if writer.tile.whole:
         _reduce_row(writer, accumulator, value, at, mask)
+    elif found is not None:
+        write_step(writer, found, value, mask)
     else:
         _carry(writer, accumulator, value, at, mask)
 

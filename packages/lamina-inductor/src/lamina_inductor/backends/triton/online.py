@@ -1,0 +1,156 @@
+"""Two passes over a row in one: the sum of exp(x - max) beside the maximum, the sum of squared distances from the mean
+beside the sum. For rows that are walked in blocks, where every pass reads the row again.
+
+``merge_passes(body)`` finds a loop whose reductions need the one before it in one of these ways only (or not at all)
+and joins the two. Both are computed by lane, with what the lane has seen so far, and corrected when lanes are combined:
+running maximum and rescaled sum (Milakov, Gimelshein 2018), running mean and sum of squares (Welford 1962; Chan, Golub,
+LeVeque 1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...ir.kernel import Accumulate, Accumulator, BindIndex, IndexValue, Let, Load, Loop, Stmt, Store
+from .tiles import constant
+
+__all__ = ["Beside", "OnlineLoop", "merge_passes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A reduction that is computed beside another: ``kind`` is ``"exp"`` or ``"square"``, ``of`` the maximum or sum
+    that it needs, ``value`` what both are made from."""
+
+    kind: str
+    accumulator: Accumulator
+    of: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineLoop:
+    """A loop, and the reductions beside its own."""
+
+    loop: Loop
+    beside: tuple[Beside, ...]
+
+
+def merge_passes(body: tuple[Stmt, ...]) -> list[Any]:
+    """``body`` with joined loops where that is possible."""
+    result: list[Any] = []
+    rest = list(body)
+    while rest:
+        first = rest.pop(0)
+        if type(first) is Loop:
+            at = next((k for k, s in enumerate(rest) if type(s) is Loop), None)
+            merged = None if at is None else _merge(first, rest[:at], rest[at])  # type: ignore[arg-type]
+            if merged is not None:
+                result.append(merged)
+                del rest[at]  # type: ignore[arg-type]
+                continue
+        result.append(first)
+    return result
+
+
+def _merge(a: Loop, between: list[Stmt], b: Loop) -> OnlineLoop | None:
+    if a.axis is not b.axis or a.extent != b.extent or any(type(s) is Store for s in b.body):
+        return None
+    row = {s.name: s for s in between if type(s) is Let}
+    late = {acc.name for acc in a.accumulators} | {n for s in between for n in _defines(s)}
+    values = {n: s for s in b.body for n in _defines(s)}
+    beside: list[Beside] = []
+    kept: list[Accumulate] = []
+    for feed in [s for s in b.body if type(s) is Accumulate]:
+        accumulator = next(acc for acc in b.accumulators if acc.name == feed.accumulator)
+        if not _needs(feed, values, late):
+            kept.append(feed)
+            continue
+        found = _beside(a, row, values, accumulator, feed)
+        if found is None:
+            return None
+        beside.append(found)
+    if not beside:
+        return None
+    have = {n for s in a.body for n in _defines(s)}
+    inside = [s for s in b.body if s in kept or (type(s) is not Accumulate and not _needs(s, values, late))]
+    body = (*a.body, *[s for s in inside if not have.intersection(_defines(s))])
+    names = {feed.accumulator for feed in kept}
+    accumulators = (*a.accumulators, *[acc for acc in b.accumulators if acc.name in names])
+    return OnlineLoop(replace(a, body=body, accumulators=accumulators), tuple(beside))
+
+
+def _defines(stmt: Any) -> list[str]:
+    if type(stmt) is BindIndex:
+        return [stmt.symbol.name]
+    return [stmt.name] if type(stmt) in (Let, Load, IndexValue) else []
+
+
+def _reads(stmt: Any) -> Iterator[str]:
+    """Names of the values that a statement needs."""
+    if type(stmt) is Let:
+        yield from [a for a in stmt.args if type(a) is str]
+    for field in ("value", "mask", "index", "expr", "size", "other"):
+        item = getattr(stmt, field, None)
+        if type(item) is str:
+            yield item
+        elif hasattr(item, "free_symbols"):
+            yield from [s.name for s in item.free_symbols]
+
+
+def _needs(stmt: Any, values: dict[str, Any], late: set[str]) -> bool:
+    """Does a statement of a loop depend on one of these names, through others of the loop?"""
+    seen: set[str] = set()
+    waiting = list(_reads(stmt))
+    while waiting:
+        name = waiting.pop()
+        if name in late:
+            return True
+        if name not in seen and name in values:
+            seen.add(name)
+            waiting.extend(_reads(values[name]))
+    return False
+
+
+def _beside(a: Loop, row: Any, values: Any, accumulator: Accumulator, feed: Accumulate) -> Beside | None:
+    if accumulator.kind != "sum" or accumulator.init is not None or accumulator.dtype.kind != "float":
+        return None
+    term = values.get(feed.value)
+    if type(term) is not Let or term.dtype is not accumulator.dtype:
+        return None
+    if term.op == "exp":
+        return _of(a, "exp", "max", term.args[0], values, accumulator, lambda name: name)
+    if term.op == "square" or (term.op == "mul" and term.args[0] == term.args[1]):
+        count = constant(a.extent)
+        return _of(a, "square", "sum", term.args[0], values, accumulator, lambda name: _mean_of(row.get(name), count))
+    return None
+
+
+def _of(a: Loop, kind: str, of: str, name: Any, values: Any, accumulator: Accumulator, base: Any) -> Beside | None:
+    """The reduction when ``name`` is the distance of what ``a`` reduces from its result."""
+    distance = values.get(name)
+    if type(distance) is not Let or distance.op != "sub":
+        return None
+    value, found = distance.args[0], base(distance.args[1])
+    for own in a.accumulators:
+        fed = [s.value for s in a.body if type(s) is Accumulate and s.accumulator == own.name]
+        if (
+            own.name == found
+            and own.kind == of
+            and own.init is None
+            and fed == [value]
+            and own.dtype is accumulator.dtype
+        ):
+            return Beside(kind, accumulator, own.name, value)
+    return None
+
+
+def _mean_of(stmt: Any, count: int | None) -> str | None:
+    """The sum that a value of the row divides by the number of elements."""
+    if type(stmt) is not Let or not count or stmt.op not in ("div", "mul") or type(stmt.args[1]) not in (int, float):
+        return None
+    factor = float(stmt.args[1])
+    right = factor == count if stmt.op == "div" else abs(factor * count - 1.0) < 1e-6
+    return stmt.args[0] if right and type(stmt.args[0]) is str else None
