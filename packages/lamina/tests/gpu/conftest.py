@@ -9,6 +9,7 @@ import pytest
 from stub_device import StubDevice, build_stub
 
 from lamina_inductor.backends.triton import TritonBackend, build
+from lamina_inductor.backends.triton.templates.expand import NoTemplates
 from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
 
@@ -22,6 +23,7 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubDevice]:
     patch.setattr(build, "compile_kernels", device.compile_kernels)
     patch.setattr(build, "toolchain", lambda: "stub")
     patch.setattr("lamina_inductor.backends.triton.backend.toolchain", lambda: "stub")
+    patch.setattr("lamina_inductor.backends.triton.backend._planner", lambda *given: NoTemplates())
     patch.setattr(TritonBackend, "emit", lambda self, graph, **o: device.emit(self, graph, **o))
     patch.setattr("lamina_inductor.backends.triton.emit.copy_call", device.copy_call)
     before = cuda.use_provider(StubProvider())

@@ -14,7 +14,7 @@ from ....schedule.share import words
 from ..program import TritonKernel, TritonLaunch
 from .kernel_text import ANONYMOUS
 
-__all__ = ["Expansion", "Planner", "expand_steps"]
+__all__ = ["Expansion", "NoTemplates", "Planner", "expand_steps"]
 
 
 class Planner(Protocol):
@@ -23,6 +23,14 @@ class Planner(Protocol):
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """Launches of kernels without names, in order."""
         ...
+
+
+class NoTemplates:
+    """Libraries and references run everything that has no loops."""
+
+    def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
+        """None."""
+        return None
 
 
 @dataclass
