@@ -14,6 +14,7 @@ import weakref
 import breaks_zoo as zoo
 import pytest
 from bytecode import Instr, Label
+from code_stacks import CALLS, SLOTS, stacks
 
 from lamina_dynamo import _core
 from lamina_dynamo.emit import Emitter
@@ -27,59 +28,6 @@ from lamina_dynamo.resume import (
     resume_code,
     run_natively,
 )
-
-CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
-JUMPS = set(dis.hasjrel) | set(dis.hasjabs)
-ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
-SLOTS = (True, False) if sys.version_info >= (3, 13) else (False, True)
-
-
-def step(i, stack):
-    """The stack behind an instruction that falls through; True a value, False a NULL."""
-    argument = i.arg if i.opcode in getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 512)) else None
-    depth = len(stack) + dis.stack_effect(i.opcode, argument, jump=False)
-    if i.opname == "PUSH_NULL":
-        return (*stack, False)
-    if i.opname == "LOAD_GLOBAL" and i.arg & 1:
-        return (*stack, *SLOTS)
-    if i.opname in CALLS:
-        return (*stack[: depth - 1], True)
-    if i.opname == "PRECALL":  # the effect of PRECALL and CALL is split as the compiler likes it: leave all to CALL
-        return stack
-    if i.opname == "LOAD_FAST_AND_CLEAR":  # of an inlined comprehension's variable, unbound before it
-        return (*stack, False)
-    if i.opname == "SWAP":
-        swapped = list(stack)
-        swapped[-1], swapped[-i.arg] = swapped[-i.arg], swapped[-1]
-        return tuple(swapped)
-    return (*stack[:depth], *[True] * (depth - len(stack)))
-
-
-def stacks(code):
-    """What lies on the stack before each instruction, by offset."""
-    instructions = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
-    index = {i.offset: k for k, i in enumerate(instructions)}
-    found = {}
-    todo = [(0, ())]
-    while todo:
-        k, stack = todo.pop()
-        while instructions[k].offset not in found:
-            i = instructions[k]
-            found[i.offset] = stack
-            for e in dis._parse_exception_table(code):
-                if e.start <= i.offset < e.end:
-                    todo.append((index[e.target], (*stack[: e.depth], *[True] * (e.lasti + 1))))
-            if i.opcode in JUMPS:
-                depth = len(stack) + dis.stack_effect(i.opcode, i.arg, jump=True)
-                todo.append((index[i.argval], (*stack[:depth], *[True] * (depth - len(stack)))))
-            if i.opname in ENDS or i.opname in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
-                break
-            if i.opname == "CALL" and sys.version_info < (3, 12):
-                stack = (*stack[: len(stack) - i.arg - 2], True)
-            else:
-                stack = step(i, stack)
-            k += 1
-    return found
 
 
 def split(function, offset, bound):
@@ -190,6 +138,38 @@ def test_other_instructions(function, opname, bound, arguments):
     made = split(function, at(function.__code__, opname, prefix=opname == "POP_JUMP"), bound)
     for argument in arguments:
         assert made(argument) == function(argument)
+
+
+class Managed:
+    """A context manager whose `__exit__` is no method: 3.14 leaves a NULL beside it."""
+
+    def __enter__(self):
+        return 5
+
+    __exit__ = staticmethod(lambda kind, value, traceback: kind is KeyError)
+
+
+def managed(x, error=None):
+    with x as v:
+        if error:
+            raise error
+    return v
+
+
+def result_of(function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as e:  # noqa: BLE001  (the error is the outcome that is compared)
+        return type(e), str(e)
+
+
+def test_breaks_at_with():
+    """The instructions that look up the methods of a context manager run in Python themselves."""
+    opname = "LOAD_SPECIAL" if sys.version_info >= (3, 14) else "BEFORE_WITH"
+    made = split(managed, at(managed.__code__, opname), {"x", "error"})
+    for error in (None, KeyError("k"), ValueError("v")):
+        for manager in (Managed(), zoo.CM("cm"), zoo.CM("cm", True), 3, object):
+            assert result_of(made, manager, error) == result_of(managed, manager, error)
 
 
 def test_resume_code_is_shared_and_freed():

@@ -173,6 +173,29 @@ static PyObject *type_lookup(PyObject *, PyObject *const *args, Py_ssize_t n)
     return Py_XNewRef(found);
 }
 
+/* special_method(object, name): the method of the object's class, bound, as `with` looks it up. */
+static PyObject *special_method(PyObject *, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "special_method(object, name)");
+        return nullptr;
+    }
+    PyTypeObject *type = Py_TYPE(args[0]);
+    PyObject *found = _PyType_Lookup(type, args[1]);
+    if (found == nullptr) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "'%.200s' object does not support the context manager protocol (missed %U method)",
+                         type->tp_name, args[1]);
+        return nullptr;
+    }
+    Py_INCREF(found);
+    descrgetfunc bind = Py_TYPE(found)->tp_descr_get;
+    if (bind == nullptr) return found;
+    PyObject *bound = bind(found, args[0], reinterpret_cast<PyObject *>(type));
+    Py_DECREF(found);
+    return bound;
+}
+
 /* super_lookup(type, (weak reference to a class, name)) */
 static PyObject *super_entry(PyObject *, PyObject *const *args, Py_ssize_t n)
 {
@@ -282,6 +305,8 @@ static PyMethodDef functions[] = {
     {"uncaptured", uncaptured, METH_O, "uncaptured(callable)\n\nThe callable, with no frame captured while it runs."},
     {"type_lookup", reinterpret_cast<PyCFunction>(type_lookup), METH_FASTCALL,
      "type_lookup(type, name)\n\nWhat the type or its bases hold under the name, no descriptor called."},
+    {"special_method", reinterpret_cast<PyCFunction>(special_method), METH_FASTCALL,
+     "special_method(object, name)\n\nThe method of the object's class, bound, as `with` looks it up."},
     {"super_lookup", reinterpret_cast<PyCFunction>(super_entry), METH_FASTCALL,
      "super_lookup(type, (weak reference to a class, name))\n\nWhat the classes behind it in the mro hold, raw."},
     {"dict_keys", dict_keys, METH_O, "dict_keys(dict)\n\nAll keys, as a tuple."},

@@ -174,7 +174,7 @@ class Body:
         originals = [self._after[k] for k in range(site.start, site.stop)]
         if any(not isinstance(item, Instr) for item in originals):
             raise ValueError(f"{self.code.co_qualname} can not break in its entry sequence")
-        copies = [item.copy() for item in originals if isinstance(item, Instr)]
+        copies = [_owned(item.copy()) for item in originals if isinstance(item, Instr)]
         raw, last = self._raw[site.stop - 1], copies[-1]
         if raw.opname in _DUAL:
             raise ValueError(f"{raw.opname} never breaks")
@@ -195,7 +195,7 @@ class Body:
             "JUMP_BACKWARD_NO_INTERRUPT",
         ):
             effect = sum(self._effect(k, False) for k in range(site.start, site.stop))
-            exits.fall_through = _after_effect(raw.opname, last, stack, effect)
+            exits.fall_through = _after_effect(raw, last, stack, effect)
         if raw.opname == "STORE_FAST":
             exits.stored = raw.argval
         elif raw.opname == "DELETE_FAST":
@@ -229,18 +229,31 @@ _CALLABLE_SLOTS = [True, False] if dialect.NULL_AFTER_CALLABLE else [False, True
 _FORWARD = {name: name.replace("BACKWARD", "FORWARD") for name in dis.opmap if name.startswith("POP_JUMP_BACKWARD")}
 
 
-def _after_effect(name: str, instruction: Instr, stack: Sequence[bool], effect: int) -> list[bool]:
+def _after_effect(raw: dis.Instruction, instruction: Instr, stack: Sequence[bool], effect: int) -> list[bool]:
     """The stack behind an instruction that falls through.
 
-    Only calls take NULLs off, and only LOAD_GLOBAL pushes one.
+    Only calls take NULLs off, and only LOAD_GLOBAL and PUSH_NULL push one.
     """
+    name = raw.opname
     if name in _PLAIN_CALLS:
         return [*stack[: len(stack) + effect - 1], True]
     if name == "LOAD_GLOBAL" and isinstance(instruction.arg, tuple) and instruction.arg[0]:
         return [*stack, *_CALLABLE_SLOTS]
     if name == "PUSH_NULL":
         return [*stack, False]
-    return _fit(stack, len(stack) + effect)
+    if name == "LOAD_FAST_AND_CLEAR":  # a value or a NULL: the frame that goes on must know which
+        raise ValueError(f"{name} never breaks")
+    after = _fit(stack, len(stack) + effect)
+    if name == "SWAP" and raw.arg is not None:
+        after[-1], after[-raw.arg] = after[-raw.arg], after[-1]
+    return after
+
+
+def _owned(item: Instr) -> Instr:
+    """3.14 loads locals without a reference where the compiler sees who uses them: not what goes into a variable."""
+    if item.name == "LOAD_FAST_BORROW":
+        return Instr("LOAD_FAST", item.arg, location=item.location)
+    return item
 
 
 def _fit(stack: Sequence[bool], depth: int) -> list[bool]:

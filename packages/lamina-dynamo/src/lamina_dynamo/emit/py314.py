@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from bytecode import BinaryOp, CellVar, FreeVar, Instr
 
+from .. import _core
+from .assemble import Constant
 from .py313 import (
     NULL_AFTER_CALLABLE,
     call,
     is_call_group,
     load_attr,
     load_global,
-    load_method_as_attribute,
     make_function,
 )
+from .py313 import load_method_as_attribute as load_method_before
 
 LOOP_EXIT_DROPS = 0
 
@@ -40,6 +42,18 @@ def call_ex(has_keywords: bool) -> list[Instr]:
 def load_cell(variable: CellVar | FreeVar) -> Instr:
     """Push the cell itself: it lies in the variable's slot."""
     return Instr("LOAD_FAST", variable)
+
+
+def load_method_as_attribute(instruction: Instr) -> list[Instr] | None:
+    """For an instruction that pushes a method in two slots: the same as attribute and NULL. None for any other.
+
+    LOAD_SPECIAL leaves a method and its owner, or a callable and a NULL: which, only the value tells.
+    """
+    if instruction.name != "LOAD_SPECIAL":
+        return load_method_before(instruction)
+    function, name = Constant(_core.special_method), ("__enter__", "__exit__")[int(instruction.arg)]
+    below = [Instr("LOAD_CONST", function), Instr("SWAP", 2), Instr("PUSH_NULL"), Instr("SWAP", 2)]
+    return [*below, Instr("LOAD_CONST", name), Instr("CALL", 2), Instr("PUSH_NULL")]
 
 
 def subscript() -> Instr:
