@@ -169,3 +169,16 @@ def test_devices_and_their_properties() -> None:
     with cuda.device_of(lt.ones(1, device="cuda:1")):
         assert cuda.current_device() == 1
     assert cuda.is_bf16_supported()
+
+
+def test_what_a_graph_captures_does_not_wait(stub: StubProvider) -> None:
+    table, index = lt.ones(5, 8, device="cuda"), gpu(1, 4)
+    lt.rand(1, device="cuda")
+    waits = stub.statistics().copies_to_host
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        rows = lt.nn.functional.dropout(table[index], 0.5)
+    assert stub.statistics().copies_to_host == waits
+    first = rows.tolist()
+    graph.replay()
+    assert rows.tolist() != first and set(sum(rows.tolist(), [])) == {0.0, 2.0}  # the state on the device goes on

@@ -52,7 +52,8 @@ def check_bounds(
     """Raises an error that names an index outside ``size`` (reference only: there the values are known)."""
     if not index.size:
         return
-    low, high = int(index.min()), int(index.max())
+    on_device = getattr(array_namespace(index), "extremes", None)
+    low, high = on_device(index) if on_device is not None else (int(index.min()), int(index.max()))
     if high >= size or low < (-size if negative else 0):
         bad = high if high >= size else low
         raise error(f"{name}: index {bad} is out of bounds for dimension {dim} with size {size}")

@@ -35,8 +35,8 @@ def counters(shape: Shape) -> Any:
     return (count + 3) // 4
 
 
-def philox_block(xp: Any, counter: tuple[Any, Any, Any, Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
-    """Ten rounds over arrays of four counter words (uint64 arrays holding 32-bit values) under one key.
+def philox_block(xp: Any, counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """Ten rounds over arrays of four counter words (uint64 arrays holding 32-bit values) under one key of two words.
 
     >>> import numpy as np
     >>> zero = np.zeros(1, np.uint64)
@@ -46,16 +46,17 @@ def philox_block(xp: Any, counter: tuple[Any, Any, Any, Any], key: tuple[int, in
     low, shift = xp.uint64(_LOW), xp.uint64(32)
     m0, m1 = (xp.uint64(m) for m in _MULTIPLIERS)
     c0, c1, c2, c3 = counter
-    k0, k1 = key
+    k0, k1 = (xp.uint64(k) if isinstance(k, int) else k for k in key)
+    w0, w1 = (xp.uint64(w) for w in _WEYL)
     for _ in range(10):
         p0, p1 = m0 * c0, m1 * c2
         c0, c1, c2, c3 = (
-            (p1 >> shift) ^ c1 ^ xp.uint64(k0),
+            (p1 >> shift) ^ c1 ^ k0,
             p1 & low,
-            (p0 >> shift) ^ c3 ^ xp.uint64(k1),
+            (p0 >> shift) ^ c3 ^ k1,
             p0 & low,
         )
-        k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
+        k0, k1 = (k0 + w0) & low, (k1 + w1) & low
     return c0, c1, c2, c3
 
 
@@ -70,15 +71,18 @@ def _philox_meta(state: Tensor, shape: Shape) -> TensorSpec:
 
 def _philox_reference(state: Any, shape: Shape) -> Any:
     xp = array_namespace(state)
-    seed, offset = (int(v) & 0xFFFFFFFFFFFFFFFF for v in state)
+    if (kernel := getattr(xp, "philox", None)) is not None:
+        return kernel(state, tuple(map(int, shape)))
+    seed, offset = state.astype(xp.uint64)  # the numbers are not looked at: a device need not be waited for
     count = math.prod(map(int, shape))
     blocks = (count + 3) // 4
-    index = xp.arange(blocks, dtype=xp.uint64) + xp.uint64(offset)  # wraps; the carry goes to the third word
-    carry = (index < xp.uint64(offset)).astype(xp.uint64)
     low, shift = xp.uint64(_LOW), xp.uint64(32)
+    with np.errstate(over="ignore"):
+        index = xp.arange(blocks, dtype=xp.uint64) + offset  # wraps; the carry goes to the third word
+    carry = (index < offset).astype(xp.uint64)
     words = (index & low, index >> shift, carry, xp.zeros_like(index))
     out = xp.empty((blocks, 4), xp.uint32)
-    for column, word in enumerate(philox_block(xp, words, (seed & _LOW, seed >> 32))):
+    for column, word in enumerate(philox_block(xp, words, (seed & low, seed >> shift))):
         out[:, column] = word
     return out.reshape(-1)[:count].reshape(tuple(shape))
 

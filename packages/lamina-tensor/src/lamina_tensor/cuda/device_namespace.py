@@ -25,6 +25,7 @@ class DeviceNamespace:
 
     def __init__(self, library: Any) -> None:
         self._library = library
+        self.capturing = False
         self.__name__ = library.__name__
         for name in (*_SCANNED, "add", "multiply"):
             setattr(self, name, _Ufunc(self, name))
@@ -39,6 +40,16 @@ class DeviceNamespace:
         if a.dtype.itemsize == 2 and a.dtype.kind not in "iu":
             a, v = a.astype(np.float32), v.astype(np.float32)
         return self._library.searchsorted(a, v, side=side, sorter=sorter)
+
+    def extremes(self, index: Any) -> tuple[int, int]:
+        """The least and the largest of an array of integers, for a check: one copy to the host.
+
+        While a graph is captured nothing can be looked at: (0, -1), in which no index is out of bounds.
+        """
+        if self.capturing:
+            return 0, -1
+        least, most = self._library.stack([index.min(), index.max()]).tolist()
+        return int(least), int(most)
 
     def memory_room(self, array: Any) -> tuple[int, int]:
         """How many elements of memory there are before the array's first, and from it on."""

@@ -46,11 +46,11 @@ class CUDAGraph:
         self._device = where.device_index
         self._capture = active_provider().capture(where.device_index, where.handle)
         self._result = self._capture.__enter__()
-        _Capturing.now = True
+        _Capturing.now = active_provider().namespace.capturing = True
 
     def capture_end(self) -> None:
         """The work up to here is the graph."""
-        _Capturing.now = False
+        _Capturing.now = active_provider().namespace.capturing = False
         capture, self._capture = self._capture, None
         capture.__exit__(None, None, None)
         self._captured = self._result()
