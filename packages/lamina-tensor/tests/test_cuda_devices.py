@@ -181,4 +181,4 @@ def test_what_a_graph_captures_does_not_wait(stub: StubProvider) -> None:
     assert stub.statistics().copies_to_host == waits
     first = rows.tolist()
     graph.replay()
-    assert rows.tolist() != first and set(sum(rows.tolist(), [])) == {0.0, 2.0}  # the state on the device goes on
+    assert rows.tolist() != first and set(rows.flatten().tolist()) == {0.0, 2.0}  # the state on the device goes on

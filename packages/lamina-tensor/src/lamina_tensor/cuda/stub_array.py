@@ -184,6 +184,8 @@ def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         except MemoryError as error:  # more than the host has
             shape, dtype = getattr(error, "shape", (0,)), np.dtype(getattr(error, "dtype", np.uint8))
             raise StubOutOfMemory(math.prod(shape) * dtype.itemsize) from None
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
     out = lift(value, *args, *kwargs.values())
     device = next((a.device for a in _arrays(args)), None) or StubNamespace.current()
     if device.recording is not None:
