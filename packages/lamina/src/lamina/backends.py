@@ -70,7 +70,8 @@ class ReferenceArtifact:
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """Run node by node on the tensors' arrays; writes go to the inputs' own memory."""
-        arrays = [value.detach().numpy() if isinstance(value, Tensor) else value for value in inputs]
+        specs = [placeholder.spec for placeholder in self.graph.placeholders]
+        arrays = [_array(value, spec) for value, spec in zip(inputs, specs, strict=True)]
         results = Interpreter(self.graph, operator).run(*arrays)
         for node in self.graph.nodes:
             if node.target == "copy_to":
@@ -78,6 +79,13 @@ class ReferenceArtifact:
                     if placeholder is node.args[0]:
                         bump(value)
         return tuple(_tensor(r) if hasattr(r, "dtype") else r for r in results)
+
+
+def _array(value: Any, spec: Any) -> Any:
+    """A tensor's memory; a number of the host that the graph takes as a tensor without dimensions."""
+    if isinstance(value, Tensor):
+        return value.detach().numpy()
+    return np.asarray(value, np.float64) if isinstance(spec, TensorSpec) else value
 
 
 def _tensor(array: Any) -> Tensor:
