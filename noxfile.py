@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from dev import DEFAULT_SESSIONS, DISTRIBUTIONS  # noqa: E402
 from environments import TEST_REQUIREMENTS, isolated  # noqa: E402
-
+from pythons import PLACES, TESTS, VERSIONS, environment, find_python  # noqa: E402
 from wheelhouse import build  # noqa: E402
 
 nox.options.sessions = list(DEFAULT_SESSIONS)
@@ -28,7 +27,7 @@ SOURCES = ("packages", "tools", "tests_integration", "noxfile.py")
 NEEDS_RELEASE = "has no meaning before the first release: tools/releases.toml lists none"
 
 
-def environment() -> dict[str, str]:
+def checking() -> dict[str, str]:
     """Checks are on while testing."""
     return {"LAMINA_CHECK": "1"}
 
@@ -58,17 +57,17 @@ def unit(session: nox.Session, dist: str) -> None:
     """One package's tests, with nothing but its declared siblings (and the test kit) installed."""
     python = isolated(dist, () if dist == "lamina-fx" else ("lamina-testing",))
     command = [str(python), "-P", "-m", "pytest", "-q", f"packages/{dist}/tests", *session.posargs]
-    session.run(*command, external=True, env=environment())
+    session.run(*command, external=True, env=checking())
 
 
 @nox.session(venv_backend="none")
 def docs_test(session: nox.Session) -> None:
     """Every example in the documentation and the docstrings runs."""
-    session.run("pytest", "-q", "tools/tests", env=environment())
-    session.run("pytest", "-q", "--doctest-glob=*.md", "docs", "README.md", env=environment())
+    session.run("pytest", "-q", "tools/tests", env=checking())
+    session.run("pytest", "-q", "--doctest-glob=*.md", "docs", "README.md", env=checking())
     sources = [f"packages/{dist}/src" for dist in DISTRIBUTIONS]
     sources.append("--ignore-glob=*/cupy_*.py")  # imports CuPy, which is not here
-    session.run("pytest", "-q", "--doctest-modules", "--import-mode=importlib", *sources, env=environment())
+    session.run("pytest", "-q", "--doctest-modules", "--import-mode=importlib", *sources, env=checking())
 
 
 @nox.session(venv_backend="none")
@@ -79,24 +78,30 @@ def integration(session: nox.Session, siblings: str) -> None:
     """Whole-stack tests, with the siblings of this tree or of a release."""
     if siblings != "head":
         session.skip(f"integration({siblings}) {NEEDS_RELEASE}")
-    session.run("pytest", "-q", "tests_integration", *session.posargs, env=environment())
+    session.run("pytest", "-q", "tests_integration", *session.posargs, env=checking())
 
 
-@nox.session
-@nox.parametrize("version", ["3.11", "3.12", "3.13", "3.14"], ids=["3.11", "3.12", "3.13", "3.14"])
+@nox.session(venv_backend="none")
+@nox.parametrize("version", VERSIONS, ids=VERSIONS)
 def pythons(session: nox.Session, version: str) -> None:
-    """The unit tests that depend on the interpreter, under each CPython that is found."""
+    """What depends on the interpreter, under each CPython that is found, in an environment of its own.
+
+    All tests of lamina-dynamo, lamina-fx, lamina-tensor, lamina-aot and lamina; of lamina-inductor those of the C++
+    launcher; of tests_integration models, training and functions. Left out: lamina-prims and the rest of
+    lamina-inductor (Python without the interpreter's internals), lamina-testing, the conformance suite, and the rest
+    of tests_integration (`nox -s integration` runs all of them under the Python of .venv). Paths behind `--` replace
+    the chosen ones.
+    """
     interpreter = find_python(version)
     if interpreter is None:
-        session.skip(f"no CPython {version} on this machine")
-    folder = build(python=interpreter)
-    home = Path(session.create_tmp()) / "env"
-    session.run(interpreter, "-m", "venv", "--clear", str(home), external=True)
-    python = str(home / "bin" / "python")
-    install = [python, "-m", "pip", "install", "-q", "--find-links", str(folder), *DISTRIBUTIONS, *TEST_REQUIREMENTS]
-    session.run(*install, external=True)
-    for tests in ("packages/lamina-dynamo/tests", "packages/lamina-tensor/tests", "packages/lamina/tests"):
-        session.run(python, "-m", "pytest", "-q", tests, *session.posargs, external=True, env=environment())
+        session.skip(f"CPython {version} was not found ({PLACES}): nothing was tested with it")
+    session.log(f"CPython {version}: {interpreter}")
+    python = environment(version, interpreter)
+    cache = {"LAMINA_CACHE_DIR": str(python.parents[1] / "cache")}
+    chosen = (tuple(session.posargs),) if session.posargs else TESTS
+    for tests in chosen:
+        command = [str(python), "-P", "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *tests]
+        session.run(*command, external=True, env={**checking(), **cache})
 
 
 @nox.session
@@ -108,7 +113,7 @@ def triton(session: nox.Session) -> None:
     ours = ("lamina-fx", "lamina-prims", "lamina-inductor", "lamina-testing")
     session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *ours)
     tests = sorted(map(str, Path("packages/lamina-inductor/tests").glob("test_triton_*.py")))
-    session.run("pytest", "-q", *tests, *session.posargs, env=environment())
+    session.run("pytest", "-q", *tests, *session.posargs, env=checking())
 
 
 @nox.session(venv_backend="none")
@@ -139,7 +144,7 @@ def deps(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def conformance(session: nox.Session) -> None:
     """The conformance suite on our own backends, with every sample."""
-    session.run("pytest", "-q", "tests_integration/conformance", "--all-samples", *session.posargs, env=environment())
+    session.run("pytest", "-q", "tests_integration/conformance", "--all-samples", *session.posargs, env=checking())
 
 
 @nox.session(venv_backend="none")
@@ -166,11 +171,3 @@ def docs(session: nox.Session) -> None:
 def release(session: nox.Session) -> None:
     """Cut a release of one package."""
     session.skip("release: no package has been released yet; tools/releases.toml says how the first one is recorded")
-
-
-def find_python(version: str) -> str | None:
-    """An interpreter of this minor version: on PATH, or among pyenv's."""
-    found = shutil.which(f"python{version}")
-    candidates = [found] if found and ".pyenv/shims" not in found else []
-    candidates += map(str, sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True))
-    return candidates[0] if candidates else None

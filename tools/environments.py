@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 
 from dev import DISTRIBUTIONS, ROOT
-from wheelhouse import build
+from wheelhouse import build, wheel_of
 
 HOME = ROOT / ".nox" / "isolated"
 TEST_REQUIREMENTS = ("pytest>=8", "hypothesis>=6.100", "sympy>=1.12")
@@ -75,9 +75,3 @@ def requirements(dist: str) -> list[str]:
 def name_of(requirement: str) -> str:
     """The distribution's name in a requirement such as ``numpy>=2``."""
     return re.split(r"[<>=!~ ;\[]", requirement)[0]
-
-
-def wheel_of(folder: Path, dist: str) -> Path:
-    """The one wheel of a distribution in the wheelhouse."""
-    (wheel,) = folder.glob(f"{dist.replace('-', '_')}-*.whl")
-    return wheel
