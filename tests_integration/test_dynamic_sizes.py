@@ -67,3 +67,36 @@ CASES: dict[str, tuple[Any, Any, list[Any], int]] = {
 def test_one_compile_serves_many_sizes(name: str) -> None:
     build, make, sizes, graphs = CASES[name]
     run(build(), make, sizes, graphs)
+
+
+def scaled(x: Any) -> Any:
+    return (x * 2 + 1).sum(dim=0), x.relu()
+
+
+def joined(x: Any) -> Any:
+    return lamina.cat([x, x * 2]).softmax(-1).sum(0)
+
+
+def divided(x: Any) -> Any:
+    return x / x.shape[0] if x.shape[0] > 0 else x
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "graphs"),
+    [
+        (scaled, [0, 4, 5, 0, 1, 7], 2),  # the first size, then one for all
+        (scaled, [4, 0, 5, 6, 1], 2),
+        (scaled, [1, 4, 5, 1, 0, 9], 2),
+        (scaled, [4, 5, 1, 0, 6], 2),
+        (joined, [0, 4, 1, 5, 0], 2),
+        (divided, [4, 5, 0, 6, 0, 1], 2),  # a branch on the size: none is a program of its own, without a graph
+        (divided, [0, 4, 5, 1], 1),
+    ],
+)
+def test_how_often_sizes_compile(function: Callable[..., Any], sizes: list[int], graphs: int) -> None:
+    compiled = lamina.compile(function)
+    for size in sizes:
+        x = lamina.arange(3 * size).float().reshape(size, 3).div(10)
+        assert_same(function(x), compiled(x), 1e-6, f"size {size}")
+    made = outcome()
+    assert (made.graphs, made.breaks) == (graphs, 0)
