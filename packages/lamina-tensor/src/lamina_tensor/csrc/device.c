@@ -6,7 +6,7 @@
 #define MAX_DEVICES 64
 
 static PyTypeObject *array_type;      /* of the device library's arrays; NULL before the first use */
-static PyObject *describe, *make_empty, *make_from_memory, *devices;
+static PyObject *describe, *make_empty, *make_from_memory, *devices, *kernels;
 static __thread void *streams[MAX_DEVICES];
 static struct { int64_t now, peak, total; } accounts[MAX_DEVICES]; /* bytes of tensors' storages; needs the GIL */
 
@@ -18,6 +18,12 @@ void count_memory(int index, int64_t bytes) {
 }
 
 int is_device_array(PyObject *value) { return array_type && PyObject_TypeCheck(value, array_type); }
+
+/* The device library's counterpart of one of NumPy's ufuncs, borrowed; NULL without one, or if there are several
+ * devices: the call must then be made with the right one current. */
+PyObject *device_kernel(PyObject *ufunc) {
+    return kernels && PyTuple_GET_SIZE(devices) == 1 ? PyDict_GetItemWithError(kernels, ufunc) : NULL;
+}
 
 PyObject *cuda_device(int index) {
     if (devices && index >= 0 && index < PyTuple_GET_SIZE(devices)) return Py_NewRef(PyTuple_GET_ITEM(devices, index));
@@ -164,15 +170,17 @@ void *device_stream(int index) { return index >= 0 && index < MAX_DEVICES ? stre
 /* -- what Python calls -------------------------------------------------------------------------------------- */
 
 PyObject *use_device(PyObject *module, PyObject *args) {
-    PyObject *given[5];
+    PyObject *given[6];
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!OOOO!", &PyType_Type, &given[0], &given[1], &given[2], &given[3], &PyTuple_Type, &given[4]))
+    if (!PyArg_ParseTuple(args, "O!OOOO!O!", &PyType_Type, &given[0], &given[1], &given[2], &given[3], &PyTuple_Type,
+                          &given[4], &PyDict_Type, &given[5]))
         return NULL;
     Py_XSETREF(array_type, (PyTypeObject *)Py_NewRef(given[0]));
     Py_XSETREF(describe, Py_NewRef(given[1]));
     Py_XSETREF(make_empty, Py_NewRef(given[2]));
     Py_XSETREF(make_from_memory, Py_NewRef(given[3]));
     Py_XSETREF(devices, Py_NewRef(given[4]));
+    Py_XSETREF(kernels, Py_NewRef(given[5]));
     Py_RETURN_NONE;
 }
 

@@ -59,20 +59,21 @@ fail:
     return NULL;
 }
 
-/* The operands of the ufunc in `out`, or 0 when the call is not a plain one; *grad: a result takes part in autograd. */
-static int plain_operands(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject **out, int *grad) {
-    int code = -1, rank = -1;
+/* The operands of the ufunc in `out`, or 0 when the call is not a plain one; *grad: a result takes part in autograd;
+ * *device: they are on a GPU. */
+static int plain_operands(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject **out, int *grad, int *device) {
+    int code = -1, place = -1;
     if (count != self->arity) return 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (!tensor_check(args[i])) continue;
         TensorObject *t = (TensorObject *)args[i];
-        if (!on_host(t) || (code >= 0 && t->h.dtype != code)) return 0;
+        if (!t->array || (code >= 0 && (t->h.dtype != code || t->h.device != place))) return 0;
         code = t->h.dtype;
-        rank = t->h.ndim;
+        place = t->h.device;
         out[i] = t->array;
         if (grad_enabled && requires_grad(t)) *grad = 1;
     }
-    (void)rank;
+    *device = place == LAMINA_CUDA;
     if (code < 0 || !(self->dtypes & (1u << code))) return 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (tensor_check(args[i])) continue;
@@ -112,10 +113,28 @@ static PyObject *finish(FastOp *self, PyObject *value, PyObject *const *args, Py
     return result;
 }
 
+/* As call_ufunc, for tensors on a GPU: the device library's ufunc of the same name. */
+static PyObject *call_device_ufunc(FastOp *self, PyObject *const *args, Py_ssize_t count, PyObject **operands, int grad) {
+    PyObject *kernel = device_kernel(self->kernel), *like = tensor_check(args[0]) ? operands[0] : operands[1];
+    PyObject *value = kernel ? PyObject_Vectorcall(kernel, operands, count, NULL) : NULL;
+    int right = value && is_device_array(value);
+    if (right && !self->bool_result) {
+        PyObject *have = PyObject_GetAttrString(value, "dtype"), *want = PyObject_GetAttrString(like, "dtype");
+        right = have && want && PyObject_RichCompareBool(have, want, Py_EQ) == 1;
+        Py_XDECREF(have);
+        Py_XDECREF(want);
+    }
+    if (right) return finish(self, value, args, count, grad, NULL);
+    PyErr_Clear(); /* the dispatcher finds the message that a user should see */
+    Py_XDECREF(value);
+    return call_slow(self, args, count, NULL);
+}
+
 static PyObject *call_ufunc(FastOp *self, PyObject *const *args, Py_ssize_t count) {
     PyObject *operands[3] = {NULL, NULL, NULL};
-    int grad = 0;
-    if (!plain_operands(self, args, count, operands, &grad)) return call_slow(self, args, count, NULL);
+    int grad = 0, device = 0;
+    if (!plain_operands(self, args, count, operands, &grad, &device)) return call_slow(self, args, count, NULL);
+    if (device) return call_device_ufunc(self, args, count, operands, grad);
     PyObject *token = set_errstate_ignored();
     if (!token) return NULL;
     PyObject *value = PyObject_Vectorcall(self->kernel, operands, count, NULL);

@@ -91,6 +91,7 @@ void reset_errstate(PyObject *token);
 TensorObject *new_tensor(PyTypeObject *type);
 int is_device_array(PyObject *value);
 PyObject *cuda_device(int index);
+PyObject *device_kernel(PyObject *ufunc);
 PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code);
 PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code);
 PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index);

@@ -14,6 +14,7 @@ from lamina_fx import DTYPES, Device, DType
 from lamina_prims.arrays import numpy_dtype, register_arrays
 
 from .. import _C
+from ..kernels import UFUNCS
 from .provider import Provider
 
 __all__ = ["activate", "active_provider", "device_index", "namespace_on", "use_provider"]
@@ -74,7 +75,8 @@ def _join() -> Provider:
     ) -> Any:
         return provider.from_memory(address, sizes, strides or row_major(sizes), _STORED[code], index, owner)
 
-    _C.use_device(provider.array_type, describe, empty, from_memory, _DEVICES)
+    ufuncs = {u.function: getattr(provider.namespace, u.function.__name__) for u in UFUNCS.values()}
+    _C.use_device(provider.array_type, describe, empty, from_memory, _DEVICES[: provider.device_count()], ufuncs)
     _Active.provider = provider
     return provider
 
