@@ -182,3 +182,23 @@ def test_what_a_graph_captures_does_not_wait(stub: StubProvider) -> None:
     first = rows.tolist()
     graph.replay()
     assert rows.tolist() != first and set(rows.flatten().tolist()) == {0.0, 2.0}  # the state on the device goes on
+
+
+@pytest.mark.parametrize("dtype", [lt.float8_e4m3fn, lt.float8_e5m2], ids=str)
+def test_float8_is_rounded_as_on_the_cpu(dtype: lt.dtype, stub: StubProvider) -> None:
+    codes = lt.arange(256, dtype=lt.uint8).view(dtype)
+    lt.testing.assert_close(codes.cuda().float().cpu(), codes.float(), equal_nan=True)
+    exact = codes.float()[:128][lt.isfinite(codes.float()[:128])].double()
+    between = (exact[1:] + exact[:-1]) / 2
+    top = lt.tensor([447.0, 464.0, 465.0, 57344.0, 61439.0, 61440.0, 1e9, float("inf"), float("nan"), 1e-9, 0.0])
+    numbers = lt.cat([exact, between, between * 1.001, between * 0.999, top.double(), lt.randn(500).double() * 20])
+    for sign in (1, -1):
+        for source in (lt.float64, lt.float32, lt.bfloat16):
+            x = (numbers * sign).to(source)
+            before = stub.statistics().copies_to_host
+            there = x.cuda().to(dtype)
+            assert stub.statistics().copies_to_host == before
+            got, want = there.cpu().float(), x.to(dtype).float()
+            assert lt.isnan(got).tolist() == lt.isnan(want).tolist()
+            lt.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+            assert lt.signbit(got).tolist() == lt.signbit(want).tolist() or lt.isnan(want).any()

@@ -17,7 +17,7 @@ from lamina_prims import Operator
 
 from .. import _C
 from .._C import TensorBase, to_arrays
-from .activation import active_provider, cuda_device, is_float8, on_device
+from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
 from .memory import explaining, out_of_memory
 from .transfers import host_copy, upload
 
@@ -107,11 +107,11 @@ def run_on_device(
     first = args[0] if args and isinstance(args[0], TensorBase) else next(tensors_in((*args, *kwargs.values())))
     index = first.device.index
     views = op.alias is not False and isinstance(args[0], TensorBase)
+    provider = active_provider()
+    if op.id == "convert_element_type" and (float8 or is_float8(args[1])):
+        return _convert_float8(provider, index, *args, **kwargs)
     if op.id in HOST_OPERATORS or (float8 and not (views or op.id in _MOVES_BYTES)):
         return through_host(op, args, kwargs, index)
-    if op.id == "convert_element_type" and is_float8(args[1]):
-        return through_host(op, args, kwargs, index)
-    provider = active_provider()
     arrays = to_arrays(args)
     if op.id in _TAKES_HOST_INDICES:
         arrays = (arrays[0], _uploaded(arrays[1], provider), *arrays[2:])
@@ -133,6 +133,18 @@ def run_on_device(
     finally:
         if before != index:
             provider.set_device(before)
+
+
+def _convert_float8(provider: Any, index: int, input: Any, dtype: Any) -> Any:
+    from .float8 import decode, encode
+
+    xp = provider.namespace
+    with explaining(index), on_device(provider, index):
+        numbers = decode(xp, input._array, input.dtype) if is_float8(input.dtype) else input._array
+        if is_float8(dtype):
+            real = numbers.real if numbers.dtype.kind == "c" else numbers
+            return _C.wrap_device(encode(xp, real, dtype), dtype.code)
+        return _C.wrap_device(numbers.astype(stored_dtype(dtype), order="K"))
 
 
 def _uploaded(indices: Any, provider: Any) -> Any:
