@@ -108,10 +108,10 @@ class StubDevice:
         names = {n: v for (n, _), v in zip(triton.parameters, record.values, strict=False)}
         assert len(record.values) == len(triton.parameters) + 2
         arrays = [_memory(names[p.name], p.dtype) if p.name in names else np.zeros(0) for p in kernel.params]
-        whole = record.grid[0] * triton.tile.x  # a size that no mask needs
+        whole = record.grid[0] * triton.tile.step  # a size that no mask needs
         sizes = [_signed(names.get(spelt, whole)) for spelt in size_names(kernel).values()]
         extent = kernel.body[0].extent
-        programs = -(-int(extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) // triton.tile.x)
+        programs = -(-int(extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) // triton.tile.step)
         assert record.grid == (programs, 1, 1), (record, programs)
         for name, kind in triton.parameters:
             assert kind[0] != "*" or names[name] % 16 == 0 or name == "error", f"{name} is not aligned"
@@ -130,7 +130,7 @@ class StubDevice:
             row = table[number * width : (number + 1) * width]
             found = dict(zip([p.name for p in phase] + spelt, row.tolist(), strict=False))
             arrays = [_memory(found[p.name], p.dtype) if p in phase else np.zeros(0) for p in kernel.params]
-            sizes = [found.get(n, record.grid[0] * triton.tile.x) for n in size_names(kernel).values()]
+            sizes = [found.get(n, record.grid[0] * triton.tile.step) for n in size_names(kernel).values()]
             run_kernel(kernel, arrays, sizes)
 
     def _find(self, record: LaunchRecord) -> tuple[TritonKernel, Kernel]:

@@ -45,7 +45,7 @@ class Fusion:
 
     lowered: LoweredGraph
     fuse_limit: int = 192
-    late: bool = True
+    late: int = 1 << 40
     where: dict[Value, Any] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     steps: list[ExternStep] = field(default_factory=list)
@@ -122,8 +122,9 @@ class Fusion:
         return group, tuple(index)
 
 
-def fuse(lowered: LoweredGraph, *, fuse_limit: int = 192, late: bool = True) -> Fusion:
-    """Group the values of a lowered graph into kernels. ``late``: a kernel may also reduce over its rows."""
+def fuse(lowered: LoweredGraph, *, fuse_limit: int = 192, late: int = 1 << 40) -> Fusion:
+    """Group the values of a lowered graph into kernels. ``late``: how long the rows may be in a kernel that also
+    reduces over its rows."""
     fusion = Fusion(lowered, fuse_limit, late)
     for value in lowered.values:
         _place(fusion, value)

@@ -14,19 +14,21 @@ Few long reductions are split: one phase makes a partial result per block, the n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import Accumulate, Accumulator, Load, Loop, Stmt, Store
+from ..ir.kernel import Accumulate, Accumulator, Let, Load, Loop, Stmt, Store
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index, closure, feed, in_order
 from .coalesce import coalesce, fast_axis, order_axes
 from .emitter import Emitter, Reduce, Unfusable, linear_index
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
+from .late_nest import late_nest, late_reductions
 from .row_nest import Partial
 from .rows import flat_rows
 from .tile_nest import tile_nest
@@ -69,8 +71,12 @@ def grid_nest(
     flat, x = _one_axis(flat, flat.rows, spare)
     flat, r = _one_axis(flat, [a for a in flat.axes if a in flat.inner], spare + 1)
     flat = analyse(flat.statements, flat.axes, flat.sizes, frozenset((r,)))
-    if any(type(s) is Reduce and s.axes != flat.inner for s in flat.statements):
-        raise Unfusable("a reduction over the rows of a row reduction")
+    late = late_reductions(flat)
+    if any(s.stmt.axes != {x} for s in late):
+        raise Unfusable("a reduction over everything in a kernel of rows")
+    if late:
+        phases, partials = late_nest(flat, x, r, _passes, spare + 2)
+        return phases, partials, "whole rows and sums over them"
     block = _split_block(flat, x, r)
     if block is not None:
         return _split(flat, x, r, block, spare + 2)
@@ -86,22 +92,29 @@ def _one_axis(flat: Flat, axes: list[Symbol], number: int) -> tuple[Flat, Symbol
 # -- rows ------------------------------------------------------------------------------------------------
 
 
-def _passes(flat: Flat, r: Symbol) -> list[Stmt]:
-    """For each level: values of the row, then a loop over ``r`` for the reductions and stores of that level."""
+def _passes(flat: Flat, r: Symbol, late: Any = None) -> list[Stmt]:
+    """For each level: values of the row, then a loop over ``r`` for the reductions and stores of that level.
+
+    ``late``: see ``late_nest``."""
     body: list[Stmt] = []
     for level in range(1 + max(i.level for i in flat.info.values())):
         body.extend(i.stmt for i in flat.info.values() if i.level == level and _of_row(flat, i))
         roots = [i for i in flat.info.values() if _is_root(flat, i, level)]
-        if roots:
-            body.append(_sweep(flat, r, roots, ""))
+        adds = late(level, True) if late is not None else []
+        if roots or adds:
+            body.append(_sweep(flat, r, roots, "", adds))
+        if late is not None:
+            body.extend(late(level, False))
     return body
 
 
 def _of_row(flat: Flat, info: Info) -> bool:
-    return type(info.stmt) is not Reduce and not (info.axes & flat.inner)
+    return type(info.stmt) is not Reduce and not (info.axes & flat.inner) and not info.late
 
 
 def _is_root(flat: Flat, info: Info, level: int) -> bool:
+    if info.late:
+        return False
     if type(info.stmt) is Reduce:
         return info.level == level + 1
     return type(info.stmt) is Store and info.level == level and bool(info.axes & flat.inner)
@@ -115,17 +128,18 @@ def _inside(flat: Flat, roots: list[Info]) -> list[Info]:
     return in_order(flat, keys)
 
 
-def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str) -> Loop:
+def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str, adds: Sequence[Stmt] = ()) -> Loop:
     inside: list[Stmt] = []
     sums: list[Accumulator] = []
-    for info in _inside(flat, roots):
+    fed = [flat.info[a] for stmt in adds if type(stmt) is Let for a in stmt.args if a in flat.info]
+    for info in _inside(flat, [*roots, *fed]):
         if type(info.stmt) is Reduce:
             name = info.stmt.name + suffix
             sums.append(Accumulator(name, info.stmt.dtype, info.stmt.kind))
             inside.append(feed(info.stmt, name))
         else:
             inside.append(info.stmt)
-    return Loop(r, as_index(flat.sizes[r]), "simd", tuple(inside), tuple(sums))
+    return Loop(r, as_index(flat.sizes[r]), "simd", (*inside, *adds), tuple(sums))
 
 
 # -- split reductions ------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     if reduced == group.inner:
         _add_reduction(fusion, group, value, full, late=False)
         return None
-    if fusion.late and _may_turn(group, reduced, kept) and _turn(group, reduced):
+    if fusion.late > LATE_LIMIT and _may_turn(group, reduced, kept) and _turn(group, reduced):
         _add_reduction(fusion, group, value, full, late=False)
         return None
     return _join_late(fusion, group, value, base, full, reduced, kept)
@@ -285,6 +285,11 @@ def _small(group: Group, axes: frozenset[Symbol]) -> bool:
     return type(count) is int and count <= LATE_LIMIT
 
 
+def _is_short(group: Group, axes: frozenset[Symbol], limit: int) -> bool:
+    count = numel(tuple([s for a, s in zip(group.axes, group.sizes, strict=True) if a in axes]))
+    return type(count) is int and 32 <= count <= limit
+
+
 def _join_late(
     fusion: Any, group: Group, value: Value, base: Value | None, full: Index, reduced: frozenset[Symbol], kept: Any
 ) -> str | None:
@@ -294,10 +299,14 @@ def _join_late(
         return "it reduces over the rows"
     if value.attrs.startswith("arg") or value.attrs == "xor":
         return "an argmax runs over rows only"
+    if fusion.late <= LATE_LIMIT and (value.attrs != "sum" or not _is_short(group, inner, fusion.late)):
+        return "its partial results would be large"
     if reduced | kept == group.rows:  # of a row value
         if kept:
             return "it reduces a part of the rows"
     elif reduced | kept == frozenset(group.axes):
+        if not kept and fusion.late <= LATE_LIMIT:
+            return "it reduces everything"
         if kept and (kept != inner or not _small(group, kept)):
             return "its partial results would be large"
     else:

@@ -8,7 +8,7 @@ from lamina_fx.symbolic import Expr, Symbol
 
 from ..ir.loops import Index, Size, Value
 from .groups import Group, free
-from .joins import reaches
+from .joins import LATE_LIMIT, reaches
 from .trace import base_of, chain_to_base, forward_index, numel, same_size
 
 __all__ = ["merge_producer"]
@@ -75,7 +75,7 @@ def _merge_rows(fusion: Any, producer: Group, consumer: Group, value: Value, wan
     late: dict[Value, None] = {}
     for member in producer.members:
         if member.kind == "reduce":
-            if not fusion.late:
+            if fusion.late <= LATE_LIMIT:
                 return "they reduce over different axes"
             if producer.inner != frozenset(producer.axes) or member.attrs.startswith("arg"):
                 return "they reduce over different axes"

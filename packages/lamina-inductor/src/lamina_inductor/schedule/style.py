@@ -25,19 +25,19 @@ class LoopStyle:
     """Which loops are made.
 
     nest: the phases of a group's statements, as ``nests.build_nest``. scatter: those of a scatter, as
-    ``scatter_nest.scatter_phases``. late: may a kernel also reduce over the rows of its row reductions? epilogue: may
-    a kernel run on the rows, or the tiles, of a product (``epilogues.fits_rows``, ``tile_nest.fits_tile``)? tiles: do
-    epilogues take tiles from registers (then one that does not fit is made again with loops of its own)? fuse_limit:
-    most values in one kernel.
+    ``scatter_nest.scatter_phases``. late: how long rows may be where a kernel also reduces over them (0: it may not).
+    epilogue: may a kernel run on the rows, or the tiles, of a product (``epilogues.fits_rows``,
+    ``tile_nest.fits_tile``)? tiles: do epilogues take tiles from registers (then one that does not fit is made again
+    with loops of its own)? fuse_limit: most values in one kernel.
     """
 
     nest: Callable[..., Any]
     scatter: Callable[..., Any]
-    late: bool
+    late: int
     epilogue: Callable[..., bool]
     tiles: bool
     fuse_limit: int
 
 
-CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=True, epilogue=fits_rows, tiles=False, fuse_limit=192)
-GRID_LOOPS = LoopStyle(grid_nest, grid_scatter, late=False, epilogue=fits_tile, tiles=True, fuse_limit=96)
+CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=1 << 40, epilogue=fits_rows, tiles=False, fuse_limit=192)
+GRID_LOOPS = LoopStyle(grid_nest, grid_scatter, late=8192, epilogue=fits_tile, tiles=True, fuse_limit=96)

@@ -181,7 +181,7 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
             continue
         extent = _in_call(loop.extent, call)
         known = constant(extent)
-        x = kernel.tile.x
+        x = kernel.tile.step
         grid = (extent + (x - 1)) // x if known is None else -(-known // x)
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
         yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))

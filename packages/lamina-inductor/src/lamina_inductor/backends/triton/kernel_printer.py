@@ -24,16 +24,18 @@ from ...ir.kernel import (
     Kernel,
     Let,
     Load,
+    Local,
     Loop,
     Stmt,
     Store,
     walk,
 )  # fmt: skip
+from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import index_text
 from .literals import language_type, literal, typed_literal
 from .online import Beside, OnlineLoop, merge_passes
-from .row_loops import write_accumulate, write_loop
+from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
 __all__ = ["ERROR", "PhaseWriter", "PrintedPhase", "print_phase"]
@@ -90,7 +92,8 @@ def _origins(kernel: Kernel) -> list[str]:
 class PhaseWriter:
     """Writes the statements of a phase; knows shape and dtype of every name. ``row_loops`` has the loops over ``r``.
 
-    masks: dimension -> the mask along it and that mask's shape; none where the tiles fit.
+    masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
+    ``chunk_printer``.
     """
 
     def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool) -> None:
@@ -103,6 +106,8 @@ class PhaseWriter:
         self.used: set[Symbol] = set()
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
+        self.locals: dict[str, Local] = {}
+        self.summed = False
         self.lines: list[str] = []
         self.depth = 0
         self.rank = 2 if tile.r else 1
@@ -158,6 +163,10 @@ class PhaseWriter:
     def write(self) -> list[str]:
         """All lines of the function's body."""
         phase, kept = self.phase, "" if self.rank == 1 else "[:, None]"
+        serial = chunk_loop(phase)
+        if serial is not None:
+            write_chunk(self, phase, serial)
+            return self.lines
         program = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
         self.add(f"{phase.axis.name} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
         self.shapes[phase.axis.name] = frozenset("x")
@@ -171,6 +180,10 @@ class PhaseWriter:
             else:
                 self.statement(stmt)
         return self.lines
+
+    def begin_row(self, loop: Loop) -> None:
+        """The index along the row, and its mask, which every pass over it has."""
+        write_axis(self, loop, "")
 
     def _order(self) -> list[Any]:
         """The statements of the phase, as they are printed."""
@@ -223,6 +236,9 @@ class PhaseWriter:
         self.define(stmt.name, text, stmt.dtype, shape)
 
     def _load(self, stmt: Load) -> None:
+        if stmt.buffer in self.locals:
+            load_local(self, stmt)
+            return
         dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
         language_type(dtype)
         shape = self.shape_of(stmt.index)
@@ -236,6 +252,9 @@ class PhaseWriter:
         self.define(stmt.name, f"tl.load({text})", dtype, want)
 
     def _store(self, stmt: Store) -> None:
+        if stmt.buffer in self.locals:
+            store_local(self, stmt)
+            return
         dtype = self.buffers[stmt.buffer] = self.declared[stmt.buffer]
         language_type(dtype)
         shape = self.shape_of(stmt.index)

@@ -20,7 +20,7 @@ from .tiles import constant
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter
 
-__all__ = ["write_accumulate", "write_loop"]
+__all__ = ["write_accumulate", "write_axis", "write_loop"]
 
 _FULL = frozenset("xr")
 
@@ -30,7 +30,7 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     for accumulator in loop.accumulators:
         writer.accumulators[accumulator.name] = accumulator
     if writer.tile.whole:
-        _axis(writer, loop, "")
+        write_axis(writer, loop, "")
         for stmt in loop.body:
             if _defined(stmt) not in writer.shapes:  # an earlier pass may have computed it
                 writer.statement(stmt)
@@ -44,7 +44,7 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
         bound = loop.extent.range()[1]
     writer.add(f"for base in range(0, {writer.index(loop.extent) if bound is None else bound}, RBLOCK):")
     writer.depth += 1
-    _axis(writer, loop, "base + ")
+    write_axis(writer, loop, "base + ")
     for stmt in loop.body:
         writer.statement(stmt, beside)
     writer.depth -= 1
@@ -59,7 +59,7 @@ def _defined(stmt: Any) -> str | None:
     return stmt.symbol.name if type(stmt) is BindIndex else getattr(stmt, "name", None)
 
 
-def _axis(writer: PhaseWriter, loop: Loop, base: str) -> None:
+def write_axis(writer: PhaseWriter, loop: Loop, base: str) -> None:
     """The index along ``r``, and its mask."""
     name = loop.axis.name
     if writer.tile.whole and name in writer.shapes:

@@ -39,12 +39,18 @@ SOME_SIZE = 64
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Elements along the kept axis (``x``) and the reduced one (``r``; 0: there is none), whether ``r`` is the whole
-    row, and warps of a program."""
+    row, and warps of a program. ``chunk``: a program walks a chunk of rows, ``x`` at a time."""
 
     x: int
     r: int = 0
     whole: bool = False
     warps: int = 4
+    chunk: bool = False
+
+    @property
+    def step(self) -> int:
+        """Iterations of the phase that a program does."""
+        return 1 if self.chunk else self.x
 
 
 def constant(size: Any) -> int | None:
@@ -60,6 +66,9 @@ def _power(size: int) -> int:
 def choose_tile(phase: Loop, extent: int | None) -> Tile:
     """The tile of a phase; ``extent``: the most iterations that a call makes of it, None when unknown."""
     loops = [s for s in phase.body if type(s) is Loop]
+    serial = next((s for s in loops if s.kind == "serial"), None)
+    if serial is not None:
+        return _chunk(serial)
     if "simd" in phase.kind:
         x = POINTWISE if extent is None else min(POINTWISE, _power(extent))
         return Tile(x, warps=4 if x >= 512 else 1 if x <= 32 else 2)
@@ -75,6 +84,17 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     r = _power(upper)
     x = max(1, min(AREA // r, 64, rows // 256))
     return Tile(x, r, True, _warps(x * r))
+
+
+CHUNK_AREA = 4096
+"""Elements of a tile that is moved over the rows of a chunk."""
+
+
+def _chunk(serial: Loop) -> Tile:
+    row = next(s for s in serial.body if type(s) is Loop)
+    r = _power(constant(row.extent) or 1)
+    x = max(1, min(_power(_upper(serial.extent) or 1), CHUNK_AREA // r))
+    return Tile(x, r, True, _warps(x * r), True)
 
 
 def _columns(columns: int, rows: int | None) -> Tile:
