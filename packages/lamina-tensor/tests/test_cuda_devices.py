@@ -202,3 +202,11 @@ def test_float8_is_rounded_as_on_the_cpu(dtype: lt.dtype, stub: StubProvider) ->
             assert lt.isnan(got).tolist() == lt.isnan(want).tolist()
             lt.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
             assert lt.signbit(got).tolist() == lt.signbit(want).tolist() or lt.isnan(want).any()
+
+
+def test_bytes_seen_as_float8() -> None:
+    x = lt.arange(8, dtype=lt.uint8, device="cuda")
+    y = x.view(lt.float8_e4m3fn)
+    assert y.storage is x.storage and y.tolist() == lt.arange(8, dtype=lt.uint8).view(lt.float8_e4m3fn).tolist()
+    y[0] = 2.0
+    assert y.view(lt.uint8)[0].item() == x[0].item() == 0x40

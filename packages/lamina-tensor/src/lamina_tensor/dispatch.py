@@ -236,7 +236,7 @@ def _run_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], flo
     from .cuda.running import run_on_device
 
     value = run_on_device(op, args, kwargs, float8, _raise_better)
-    if op.alias is not False and isinstance(args[0], TensorBase):
+    if op.alias is not False and isinstance(args[0], TensorBase) and not isinstance(value, TensorBase):
         return _wrap_alias(op, value, args, kwargs)
     return named_results(op, value) if type(value) is tuple else value
 

@@ -18,6 +18,7 @@ from lamina_prims import Operator
 from .. import _C
 from .._C import TensorBase, to_arrays
 from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
+from ..views import mark_view
 from .memory import explaining, out_of_memory
 from .transfers import host_copy, upload
 
@@ -110,6 +111,8 @@ def run_on_device(
     provider = active_provider()
     if op.id == "convert_element_type" and (float8 or is_float8(args[1])):
         return _convert_float8(provider, index, *args, **kwargs)
+    if op.id == "bitcast" and (float8 or is_float8(args[1])):
+        return _see_float8(op, *args)
     if op.id in HOST_OPERATORS or (float8 and not (views or op.id in _MOVES_BYTES)):
         return through_host(op, args, kwargs, index)
     arrays = to_arrays(args)
@@ -145,6 +148,13 @@ def _convert_float8(provider: Any, index: int, input: Any, dtype: Any) -> Any:
             real = numbers.real if numbers.dtype.kind == "c" else numbers
             return _C.wrap_device(encode(xp, real, dtype), dtype.code)
         return _C.wrap_device(numbers.astype(stored_dtype(dtype), order="K"))
+
+
+def _see_float8(op: Operator, input: Any, dtype: Any) -> Any:
+    """The same bytes as another dtype of one byte."""
+    made = _C.wrap_device(input._array.view(stored_dtype(dtype)), dtype.code, input)
+    mark_view(input, made, (op, (dtype,), {}, None))
+    return made
 
 
 def _uploaded(indices: Any, provider: Any) -> Any:
@@ -184,7 +194,7 @@ def wrap_results(value: Any, inputs: Sequence[Any], like: Any = None) -> Any:
         code = like.dtype.code if like is not None and value.dtype == np.uint8 else -1
         made = _C.wrap_device(value, code)
         if any(_C.starts_inside(made, tensor) for tensor in tensors_in(inputs)):
-            made = _C.wrap_device(value.copy(), code)
+            made = _C.wrap_device(value.copy(order="K"), code)
         return made
     if isinstance(value, (np.ndarray, np.generic)):  # asked for: ones_like(x, device="cpu")
         return _C.wrap(value)
