@@ -6,7 +6,7 @@ static __attribute__((noinline)) void k0_softmax_p0(void *context, i64 begin, i6
         alignas(64) f32 t[4096];
         f32 m = -LM_INF;
         i32 m_nan = m != m;
-        #pragma omp simd reduction(max:m) reduction(|:m_nan)
+        #pragma omp simd reduction(LM_GREATEST:m) reduction(|:m_nan)
         for (i64 c = 0; c < 53; ++c) {
             const f32 x = arg0[c + 53*r];
             m = x > m ? x : m;

@@ -154,7 +154,9 @@ class _PhasePrinter:
         for accumulator in loop.accumulators:
             scan = self.scans[accumulator.name]
             sign = CLAUSE[accumulator.kind]
-            if accumulator.dtype.kind == "bool":
+            if accumulator.dtype.is_floating_point:
+                sign = {"max": "LM_GREATEST", "min": "LM_LEAST"}.get(sign, sign)
+            elif accumulator.dtype.kind == "bool":
                 sign = {"+": "|", "*": "&", "max": "|", "min": "&"}.get(sign, sign)
             clauses.setdefault(sign, []).append(c_name(accumulator.name))
             if scan.flag:

@@ -21,6 +21,16 @@ typedef double f64;
 #define LM_NOINLINE static __attribute__((noinline, unused))
 #define LM_SPECIAL inline __attribute__((always_inline))
 #define LM_INF __builtin_inff()
+// Clang's own max and min of floats start from the largest finite numbers: a row of infinities alone would come out as those.
+#ifdef __clang__
+#pragma omp declare reduction(lm_greatest : float, double : omp_out = omp_in > omp_out ? omp_in : omp_out) initializer(omp_priv = -LM_INF)
+#pragma omp declare reduction(lm_least : float, double : omp_out = omp_out > omp_in ? omp_in : omp_out) initializer(omp_priv = LM_INF)
+#define LM_GREATEST lm_greatest
+#define LM_LEAST lm_least
+#else
+#define LM_GREATEST max
+#define LM_LEAST min
+#endif
 #define LM_NAN __builtin_nanf("")
 LM_INLINE f32 lm_bits_f32(u32 x) { f32 y; __builtin_memcpy(&y, &x, 4); return y; }
 LM_INLINE u32 lm_bits_u32(f32 x) { u32 y; __builtin_memcpy(&y, &x, 4); return y; }
