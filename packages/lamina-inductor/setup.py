@@ -8,7 +8,10 @@ import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent.resolve()
-SOURCES = ("module", "program", "plan", "inputs", "workspace", "pool", "gemm", "convolution", "microkernel", "attention")
+SOURCES = (
+    *("module", "program", "plan", "inputs", "workspace", "pool"),
+    *("gemm", "convolution", "microkernel", "attention"),
+)
 CUDA_SOURCES = ("module", "program", "plan", "inputs", "steps", "workspace", "errors", "graph", "driver", "blas")
 
 FLAGS = [
