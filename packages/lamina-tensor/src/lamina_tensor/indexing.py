@@ -144,13 +144,15 @@ _array_index: Any = _ArrayIndex()
 
 def _array_view(tensor: Any, index: Any, items: tuple[Any, ...]) -> Any:
     try:
-        value = tensor._array[items if Ellipsis in items else (*items, Ellipsis)]
+        value = tensor._array[index if type(index) is not tuple or Ellipsis in items else (*items, Ellipsis)]
     except IndexError as error:
         _parse(tensor, items)  # raises the message that a user should see
         raise error
     for item in items:
         if type(item) is slice and item.step is not None and item.step <= 0:
             raise ValueError("step must be greater than zero")
+    if isinstance(value, np.generic):  # all dimensions were selected: NumPy gave a scalar, which is no view
+        value = tensor._array[(*items, Ellipsis)]
     view = wrap_view(tensor, value)
     if view.storage is tensor.storage:
         mark_view(tensor, view, (_array_index, (index,), {}, None))

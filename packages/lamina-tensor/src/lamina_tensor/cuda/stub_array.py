@@ -101,7 +101,7 @@ class StubArray:
         return self.item().__index__()
 
     def __getitem__(self, index: Any) -> StubArray:
-        return run(lambda host, where: host[where], (self, index), {})
+        return run(_item, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
         where, given = lower(index), lower(value)
@@ -115,6 +115,13 @@ class StubArray:
         self.memory.device.note(write)
 
     __hash__ = object.__hash__
+
+
+def _item(host: np.ndarray[Any, Any], where: Any) -> Any:
+    found = host[where]
+    if isinstance(found, np.generic):  # CuPy gives a view, also where nothing is left of the dimensions
+        found = host[(*(where if type(where) is tuple else (where,)), Ellipsis)]
+    return found
 
 
 def lower(value: Any) -> Any:
