@@ -129,9 +129,9 @@ TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
     "a row in steps": (lambda x: ops.softmax(x, -1), (512, 40000), (Tile(1, 2048, False, 8),)),
     "one pass in steps": (lambda x: ops.sum(x, 1), (16384, 4096), (Tile(1, 2048, False, 8),)),
     "columns in a tile": (standardise, (128, 4096), (Tile(32, 128, True, 8),)),
-    "columns in steps": (standardise, (4096, 4096), (Tile(32, 64, False, 4),)),
+    "columns in steps": (standardise, (4096, 4096), (Tile(32, 256, False, 8),)),
     "few columns in two phases": (
-        lambda x: ops.sum(x, 0), (65536, 1024), (Tile(32, 64, False, 4), Tile(32, 128, True, 8)),
+        lambda x: ops.sum(x, 0), (65536, 1024), (Tile(32, 128, False, 4), Tile(32, 128, True, 8)),
     ),
     "everything in two phases": (ops.sum, (1 << 26,), (Tile(1, 2048, False, 8), Tile(1, 2048, False, 8))),
     "pointwise": (ops.exp, (4096, 4096), (Tile(1024, 0, False, 4),)),

@@ -32,6 +32,14 @@ SHORT_COLUMN = 128
 """Longest column that is kept in a tile."""
 
 
+COLUMN_STEP = 128
+"""Rows of a step through longer columns."""
+
+
+FEW_PROGRAMS = 528
+"""Fewer programs than these (four for each multiprocessor of a large GPU) do not fill the machine."""
+
+
 SOME_SIZE = 64
 """What a symbolic size is taken for where only an order of sizes is asked."""
 
@@ -103,7 +111,9 @@ def _columns(columns: int, rows: int | None) -> Tile:
         r = _power(rows)
         x = min(columns, max(32, AREA // r))
         return Tile(x, r, True, _warps(x * r))
-    return Tile(min(32, columns), AREA // 32, warps=4)
+    x = min(32, columns)
+    few = columns // x < FEW_PROGRAMS  # then each must have much under way
+    return Tile(x, 2 * COLUMN_STEP, warps=8) if few else Tile(x, COLUMN_STEP, warps=4)
 
 
 def _warps(elements: int) -> int:
