@@ -223,6 +223,7 @@ static bool keys_fit(const Instruction &i, PyObject *dict)
     PyObject *key;
     while (PyDict_Next(dict, &at, &key, nullptr)) {
         PyObject *wanted = PyTuple_GET_ITEM(i.object, n++);
+        if (wanted == key && PyUnicode_CheckExact(key)) continue; /* names are interned: most keys end here */
         if (PyWeakref_Check(wanted) ? weak_target(wanted) != key : !same_constant(wanted, key)) return false;
     }
     return true;
