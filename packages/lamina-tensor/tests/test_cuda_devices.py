@@ -210,3 +210,21 @@ def test_bytes_seen_as_float8() -> None:
     assert y.storage is x.storage and y.tolist() == lt.arange(8, dtype=lt.uint8).view(lt.float8_e4m3fn).tolist()
     y[0] = 2.0
     assert y.view(lt.uint8)[0].item() == x[0].item() == 0x40
+
+
+def test_one_device_takes_the_short_way_with_the_same_results(stub: StubProvider) -> None:
+    cuda.use_provider(StubProvider(devices=1))
+    x = lt.arange(4.0, device="cuda", requires_grad=True)
+    ((x + 1) * x - 0.5 / (x + 1)).exp().sum().backward()
+    y = lt.arange(4.0, requires_grad=True)
+    ((y + 1) * y - 0.5 / (y + 1)).exp().sum().backward()
+    lt.testing.assert_close(x.grad.cpu(), y.grad)
+    z = lt.arange(4, device="cuda")
+    z += 2
+    z.mul_(z)[1:].sub_(lt.ones(3, dtype=lt.int64, device="cuda"))
+    assert z.tolist() == [4, 8, 15, 24] and z._version == 3 and (z > 8).tolist() == [False, False, True, True]
+    assert (z / 2).dtype is lt.float32 and (z + 0.5).dtype is lt.float32 and (z * lt.tensor(2)).is_cuda
+    with pytest.raises(RuntimeError, match=r"add: .*\[4\].*\[3\]|The size of tensor"):
+        z + lt.ones(3, device="cuda")
+    with pytest.raises(RuntimeError):
+        z.add_(lt.ones(2, 4, dtype=lt.int64, device="cuda"))

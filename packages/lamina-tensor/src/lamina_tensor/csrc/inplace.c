@@ -26,13 +26,16 @@ PyObject *write_ufunc(PyObject *module, PyObject *const *args, Py_ssize_t count)
     unsigned long dtypes = PyLong_AsUnsignedLong(args[1]);
     TensorObject *target = (TensorObject *)args[2], *other = NULL;
     Py_ssize_t given = PyTuple_GET_SIZE(args[3]);
-    if (!tensor_check(args[2]) || given > 1 || !on_host(target) || !(dtypes >> target->h.dtype & 1)) Py_RETURN_FALSE;
+    if (!tensor_check(args[2]) || given > 1 || !target->array || !(dtypes >> target->h.dtype & 1)) Py_RETURN_FALSE;
+    int device = target->h.device == LAMINA_CUDA;
+    PyObject *function = device ? device_kernel(args[0]) : args[0];
+    if (!function) Py_RETURN_FALSE;
     PyObject *operands[3] = {target->array, NULL, NULL};
     if (given) {
         PyObject *value = PyTuple_GET_ITEM(args[3], 0);
         if (tensor_check(value)) {
             other = (TensorObject *)value;
-            if (!on_host(other) || other->h.dtype != target->h.dtype || other->h.ndim > target->h.ndim) Py_RETURN_FALSE;
+            if (!other->array || other->h.device != target->h.device || other->h.dtype != target->h.dtype || other->h.ndim > target->h.ndim) Py_RETURN_FALSE;
             operands[1] = other->array;
         } else {
             int code = target->h.dtype, real = code >= LAMINA_FLOAT16 && code <= LAMINA_COMPLEX128;
@@ -45,11 +48,11 @@ PyObject *write_ufunc(PyObject *module, PyObject *const *args, Py_ssize_t count)
         if (PyErr_Occurred()) return NULL;
         Py_RETURN_FALSE;
     }
-    if (!PyArray_ISWRITEABLE((PyArrayObject *)target->array)) Py_RETURN_FALSE;
+    if (!device && !PyArray_ISWRITEABLE((PyArrayObject *)target->array)) Py_RETURN_FALSE;
     operands[given + 1] = target->array; /* the output, as a positional argument */
     PyObject *token = set_errstate_ignored();
     if (!token) return NULL;
-    PyObject *done = PyObject_Vectorcall(args[0], operands, given + 2, NULL);
+    PyObject *done = PyObject_Vectorcall(function, operands, given + 2, NULL);
     reset_errstate(token);
     if (!done) { /* shapes that do not fit: the slow path finds the words */
         PyErr_Clear();

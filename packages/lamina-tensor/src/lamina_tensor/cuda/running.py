@@ -17,8 +17,8 @@ from lamina_prims import Operator
 
 from .. import _C
 from .._C import TensorBase, to_arrays
-from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
 from ..views import mark_view
+from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
 from .memory import explaining, out_of_memory
 from .transfers import host_copy, upload
 
