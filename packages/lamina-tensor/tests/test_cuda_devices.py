@@ -228,3 +228,21 @@ def test_one_device_takes_the_short_way_with_the_same_results(stub: StubProvider
         z + lt.ones(3, device="cuda")
     with pytest.raises(RuntimeError):
         z.add_(lt.ones(2, 4, dtype=lt.int64, device="cuda"))
+
+
+def test_memory_that_another_stream_uses_is_held() -> None:
+    x = lt.ones(8, device="cuda")
+    side = cuda.Stream()
+    x.record_stream(side)
+    held = cuda.memory_allocated()
+    del x
+    assert cuda.memory_allocated() == held - 32
+    with pytest.raises(RuntimeError, match="expected a CUDA tensor"):
+        lt.ones(1).record_stream(side)
+
+
+def test_older_names_of_mixed_precision() -> None:
+    x = lt.ones(2, 2, device="cuda")
+    with cuda.amp.autocast():
+        assert (x @ x).dtype is lt.float16
+    assert cuda.amp.GradScaler().is_enabled()

@@ -227,6 +227,16 @@ class Conversion:
 
         return pin(self)
 
+    def record_stream(self: Any, stream: Any) -> None:
+        """Hold the memory, once it is freed, until ``stream`` has done what it has to do by then.
+
+        Raises:
+            RuntimeError: the tensor is not on a GPU.
+        """
+        from .cuda.recorded import record_stream
+
+        record_stream(self, stream)
+
     def share_memory_(self: Any) -> Any:
         """The tensor itself: memory is not moved for other processes."""
         return self

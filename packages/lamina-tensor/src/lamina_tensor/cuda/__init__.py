@@ -9,6 +9,9 @@ Nothing of a device library is imported before a device is used. On a machine wi
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from .activation import use_provider as _use_provider
 from .devices import (
     current_device,
@@ -118,6 +121,12 @@ __all__ = [
     "synchronize",
     "use_provider",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # it stands on the tensor
+        return import_module(".amp", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def use_provider(provider: Provider | None) -> Provider | None:
