@@ -6,6 +6,7 @@ run takes every ninth operator; ``--all-samples`` takes all.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from lamina_fx import Graph
 from lamina_fx.graph import Node
 from lamina_inductor import CppBackend
 from lamina_prims import decompose, operator
-from lamina_testing.compare import assert_same
-from lamina_testing.operators import graph_of_call, samples_of
+from lamina_testing.compare import assert_layout, assert_same
+from lamina_testing.operators import graph_of_call, in_order, samples_of
 from lamina_testing.suites import BackendSuite
 
 
@@ -66,18 +67,27 @@ class TestCpp(BackendSuite):
         graphs: list[Graph] = []
         inputs: list[Any] = []
         wanted: list[Any] = []
-        for sample in samples_of(op):
-            want = _flat_arrays(op(*sample.args, **sample.kwargs))
-            graph, arrays = graph_of_call(op, sample.args, sample.kwargs)
+        specs: list[Any] = []
+        for sample, order in itertools.product(samples_of(op), ("C", "F")):
+            args, kwargs = in_order(sample.args, order), in_order(sample.kwargs, order)
+            try:
+                graph, arrays = graph_of_call(op, args, kwargs)
+            except RuntimeError:
+                if order == "C":
+                    raise
+                continue  # a view that needs another layout
             graphs.append(decompose(graph, level="prims"))
             inputs += arrays
-            wanted.append(want)
+            wanted.append(_flat_arrays(op(*args, **kwargs)))
+            specs.append([node.spec for node in _flat(graph.output_node.args[0])])
         kept = [np.array(x) for x in inputs]
         results = list(CppBackend().compile(join(graphs), name=id)(*inputs))
         for number, want in enumerate(wanted):
             got, results = results[: len(want)], results[len(want) :]
-            for have, expected in zip(got, want, strict=True):
-                assert_same(np.asarray(have), expected, f"{id}, sample {number}", self.factor)
+            for have, expected, spec in zip(got, want, specs[number], strict=True):
+                array, name = np.asarray(have), f"{id}, sample {number // 2} {'CF'[number % 2]}"
+                assert_same(array, expected, name, self.factor)
+                assert_layout([s // array.itemsize for s in array.strides], spec, name)
         assert not results
         for before, after in zip(kept, inputs, strict=True):
             np.testing.assert_array_equal(before, after, err_msg=f"{id}: an input has changed")

@@ -15,6 +15,7 @@ from lamina_fx import Graph, Interpreter
 from lamina_prims import operator
 from lamina_prims.registry import operators
 from lamina_tensor.creator import creating_tensors
+from lamina_testing.suites import EagerSuite
 
 SAMPLED = [id for id, op in operators().items() if op.samples is not None]
 
@@ -181,3 +182,16 @@ def test_modes_see_every_call() -> None:
         x.view(2, 1)
         lt.zeros(2)
     assert log.seen == ["exp", "add", "add", "view", "zeros"]
+
+
+class TestLayouts(EagerSuite):
+    """Results lie in memory as inferred: compiled ones do."""
+
+    def wrap(self, array: Any, requires_grad: bool) -> Any:
+        return lt.from_numpy(array).requires_grad_(requires_grad)
+
+    def unwrap(self, tensor: Any) -> Any:
+        return tensor.detach().numpy() if isinstance(tensor, lt.Tensor) else tensor
+
+    def strides(self, tensor: Any) -> tuple[int, ...] | None:
+        return tensor.stride() if isinstance(tensor, lt.Tensor) else None  # what is made from nothing is an array

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lamina_fx import Graph, GraphBuilder, Node, Proxy, map_arguments
+from lamina_fx import Graph, GraphBuilder, Node, Proxy, TensorSpec, map_arguments
 
 from .dims import surely_same
 from .modes import MODES, Mode
 from .operator import Operator
 from .registry import operator as operator_of
+from .strides import dense_order, same_layout
 
 __all__ = ["decompose"]
 
@@ -78,6 +79,9 @@ class _Builder(GraphBuilder):
     def translate(self, node: Node, values: dict[Node, Any]) -> Any:
         """The counterpart of ``node``: a node of the new graph, or a tuple of them."""
         if node.op != "call_function":
+            if node.op == "output":
+                for result in node.all_input_nodes:
+                    values[result] = self._laid_out(values[result], result)
             return self._copy(node, values)
         if node.target == "getitem":
             source = values[node.args[0]]
@@ -93,6 +97,20 @@ class _Builder(GraphBuilder):
         if op.variadic is not None:
             args = op.schema.gather(args, op.variadic)
         return _lower(self.call(op, args, kwargs))
+
+    def _laid_out(self, value: Any, result: Node) -> Any:
+        """A result of the graph in the layout that it had: a body's strict form may give it another."""
+        wanted, have = result.spec, value.spec if type(value) is Node else None
+        if not (isinstance(wanted, TensorSpec) and isinstance(have, TensorSpec)) or same_layout(wanted, have):
+            return value
+        order = dense_order(wanted)
+        if order is None:
+            return value
+        self.meta, self.chain, self.graph.regions = result.meta, result.meta.get("from", ()), result.regions
+        turned = self.call(operator_of("permute"), (Proxy(value, self), order), {})
+        made = self.call(operator_of("clone"), (turned,), {"memory_format": "contiguous_format"})
+        back = tuple(order.index(d) for d in range(len(order)))
+        return _lower(self.call(operator_of("permute"), (made, back), {}))
 
     def _copy(self, node: Node, values: dict[Node, Any]) -> Node:
         copy = self.graph.node_copy(node, values.__getitem__)

@@ -13,7 +13,7 @@ from lamina_fx.symbolic import divides, exact_quotient
 
 from .dims import surely_same
 
-__all__ = ["dense_strides", "elementwise_strides", "view_strides"]
+__all__ = ["dense_order", "dense_strides", "elementwise_strides", "same_layout", "view_strides"]
 
 
 def _is(size: Size, value: int) -> bool:
@@ -167,3 +167,28 @@ def _is_multiple(a: Any, b: Any) -> bool:
     if type(b) is int:
         return divides(a.expr, b)
     return exact_quotient(a.expr, b.expr) is not None
+
+
+def same_layout(first: TensorSpec, second: TensorSpec) -> bool:
+    """Have two specs of one shape the same strides where they matter; symbolic ones are not compared."""
+    if any(type(n) is int and n == 0 for n in first.shape):
+        return True
+    pairs = zip(first.shape, first.strides, second.strides, strict=True)
+    return all(type(n) is not int or n == 1 or a is b or _unequal_ints(a, b) is not True for n, a, b in pairs)
+
+
+def _unequal_ints(a: Size, b: Size) -> bool | None:
+    return a != b if type(a) is int and type(b) is int else None
+
+
+def dense_order(spec: TensorSpec) -> tuple[int, ...] | None:
+    """Dimensions from the outermost to the innermost in memory; None when there are gaps or overlaps."""
+    if any(type(s) is not int for s in (*spec.shape, *spec.strides)):
+        return None
+    order = tuple(sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], -spec.shape[d])))
+    expected = 1
+    for dim in reversed(order):
+        if spec.shape[dim] != 1 and spec.strides[dim] != expected:
+            return None
+        expected *= spec.shape[dim]
+    return order

@@ -33,6 +33,7 @@ from ._C import (
 from .autograd.record import record
 from .fake import run_fake
 from .kernels import KERNELS, UFUNCS, VIEWS, dtype_mask
+from .layouts import in_inferred_layout
 from .plan import Plan, plan_of
 from .storage import FakeStorage, TracedStorage
 from .views import mark_view
@@ -218,6 +219,7 @@ def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], bits:
         raise
     if op.alias is not False and isinstance(args[0], TensorBase):
         return _wrap_alias(op, value, args, kwargs)
+    value = in_inferred_layout(op, value, (arrays, *named.values()), lambda: specs_of(args), lambda: specs_of(kwargs))
     return _wrap_fresh(op, value, args)
 
 
@@ -274,7 +276,7 @@ def _wrap_fresh(op: Operator, value: Any, args: tuple[Any, ...]) -> Any:
         if value.base is not None or _is_input(value, args):
             for tensor in _tensors_of(args):
                 if tensor._array is not None and shares(tensor, value):
-                    value = value.copy()
+                    value = value.copy("K")
                     break
         return wrap(value)
     if isinstance(value, np.generic):

@@ -82,16 +82,21 @@ def _axis(dim: Any) -> Any:
     return NotImplemented
 
 
+def _row_major(input: Any) -> bool:
+    """NumPy reduces others to arrays of their order, where the rule says row-major."""
+    return input.flags.c_contiguous
+
+
 def _sum(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     axis = _axis(dim)
-    if input.dtype not in _FLOATS or axis is NotImplemented or not input.ndim:
+    if input.dtype not in _FLOATS or axis is NotImplemented or not input.ndim or not _row_major(input):
         return NotImplemented
     return _add_reduce(input, axis, None, None, keepdim)
 
 
 def _mean(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     axis = _axis(dim)
-    if input.dtype not in _FLOATS or axis is NotImplemented or not input.size:
+    if input.dtype not in _FLOATS or axis is NotImplemented or not input.size or not _row_major(input):
         return NotImplemented
     total = _add_reduce(input, axis, None, None, keepdim)
     count = input.size // total.size
@@ -118,7 +123,7 @@ def _sigmoid(input: Any) -> Any:
 
 
 def _softmax(input: Any, dim: Any) -> Any:
-    if input.dtype not in _FLOATS or type(dim) is not int or not input.size:
+    if input.dtype not in _FLOATS or type(dim) is not int or not input.size or not _row_major(input):
         return NotImplemented
     powers = np.exp(input - _max_reduce(input, dim, None, None, True))
     powers /= _add_reduce(powers, dim, None, None, True)
@@ -126,7 +131,7 @@ def _softmax(input: Any, dim: Any) -> Any:
 
 
 def _log_softmax(input: Any, dim: Any) -> Any:
-    if input.dtype not in _FLOATS or type(dim) is not int or not input.size or not input.ndim:
+    if input.dtype not in _FLOATS or type(dim) is not int or not input.size or not _row_major(input) or not input.ndim:
         return NotImplemented
     shifted = input - _max_reduce(input, dim, None, None, True)
     shifted -= np.log(_add_reduce(np.exp(shifted), dim, None, None, True))

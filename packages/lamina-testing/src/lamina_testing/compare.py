@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from lamina_fx import TensorSpec
 from lamina_prims.arrays import array_dtype
 
-__all__ = ["assert_same", "flat_results", "tolerance"]
+__all__ = ["assert_layout", "assert_same", "flat_results", "tolerance"]
 
 _RELATIVE = {
     "float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10,
@@ -26,6 +27,18 @@ def flat_results(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [array for part in value for array in flat_results(part)]
     return [] if value is None else [np.asarray(value)]
+
+
+def assert_layout(strides: Any, spec: TensorSpec, name: str = "result") -> None:
+    """Strides (None: unknown) are those of ``spec``, apart from dimensions of size 1 and tensors without elements.
+
+    Raises:
+        AssertionError: names the place and both.
+    """
+    if strides is None or 0 in spec.shape:
+        return
+    pairs = zip(spec.shape, strides, spec.strides, strict=True)
+    assert all(n == 1 or have == want for n, have, want in pairs), f"{name}: strides {tuple(strides)} instead of {spec}"
 
 
 def assert_same(result: Any, expected: Any, name: str = "result", factor: float = 1.0) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .reverse import vjp
 
 __all__ = [
     "check_decomposition", "check_error", "check_gradient", "check_meta", "check_scatter", "check_symbolic",
-    "errors_of", "graph_of_call", "samples_of",
+    "errors_of", "graph_of_call", "in_order", "samples_of", "specs",
 ]  # fmt: skip
 
 
@@ -51,6 +51,15 @@ def specs(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: specs(v) for k, v in value.items()}
     return spec_of(value) if isinstance(value, np.ndarray) else value
+
+
+def in_order(value: Any, order: Literal["C", "F"]) -> Any:
+    """Arrays copied to row-major or column-major memory in nested arguments."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(in_order(v, order) for v in value)
+    if isinstance(value, dict):
+        return {k: in_order(v, order) for k, v in value.items()}
+    return np.array(value, order=order, copy=True) if isinstance(value, np.ndarray) else value
 
 
 def check_meta(op: Operator, sample: Sample) -> None:

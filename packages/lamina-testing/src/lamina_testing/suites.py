@@ -20,8 +20,8 @@ import pytest
 from lamina_fx import Graph
 from lamina_prims import Operator, decompose, operator, operators
 
-from .compare import assert_same
-from .operators import graph_of_call, samples_of
+from .compare import assert_layout, assert_same
+from .operators import graph_of_call, in_order, samples_of, specs
 from .reverse import vjp
 
 __all__ = ["BackendSuite", "EagerSuite", "GradientSuite", "testable"]
@@ -109,6 +109,30 @@ class EagerSuite:
             made: list[Any] = []
             result = op(*self.lift(sample.args, made), **self.lift(sample.kwargs, made))
             assert_same(self.lower(result), _as_tuple(op(*sample.args, **sample.kwargs)), id)
+
+
+    def strides(self, tensor: Any) -> tuple[int, ...] | None:
+        """Strides of a tensor in elements; None: the library does not say how its results lie in memory."""
+        return None
+
+    @pytest.mark.parametrize("id", _IDS)
+    def test_layouts(self, id: str) -> None:
+        """Results lie in memory as inferred, from row-major and from column-major arguments: compiled ones do, too."""
+        op = operator(id)
+        if id in self.unsupported:
+            pytest.skip("this library does not run it")
+        for sample in samples_of(op):
+            for order in ("C", "F"):
+                args, kwargs = in_order(sample.args, order), in_order(sample.kwargs, order)
+                try:
+                    inferred = op.infer(specs(args), specs(kwargs))
+                except RuntimeError:
+                    if order == "C":
+                        raise
+                    continue  # a view that needs another layout
+                result = op(*self.lift(args, []), **self.lift(kwargs, []))
+                for tensor, spec in zip(_tensors(result), _tensors(inferred), strict=True):
+                    assert_layout(self.strides(tensor), spec, f"{id} ({order})")
 
 
 class GradientSuite(EagerSuite):

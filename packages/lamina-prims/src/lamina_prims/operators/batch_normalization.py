@@ -25,7 +25,7 @@ def _batch_meta(
     input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> tuple[TensorSpec, TensorSpec, TensorSpec]:
     small = like(input, statistics_dtype(input.dtype), (input.shape[1],))
-    return normalised(input, weight, bias), small, small
+    return normalised(input), small, small
 
 
 @composite(meta=_batch_meta, samples=calls(call(tensor(3, 2, 4), tensor(2), tensor(2)), call(tensor(4, 3))))
@@ -99,7 +99,7 @@ def _update_meta(
             raise RuntimeError(
                 f"batch_norm: expected {input.shape[1]} elements for each parameter, got {list(other.shape)}"
             )
-    value = normalised(input, weight, bias)
+    value = normalised(input)
     if running_mean is not None and running_var is not None:
         return value, running_mean, running_var
     small = like(input, statistics_dtype(input.dtype), (input.shape[1],))
@@ -168,7 +168,7 @@ def batch_norm(
 
 def _group_meta(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> TensorSpec:
     _check_groups(input, num_groups)
-    result = normalised(input, weight, bias)
+    result = normalised(input)
     return TensorSpec(result.shape, result.dtype, None, result.device)
 
 
@@ -197,7 +197,7 @@ def group_norm(
     n, c = input.shape[:2]
     _check_groups(input, num_groups)
     rest = element_count(input.shape[2:])
-    grouped = ops.reshape(widen(input), (n, num_groups, (c // num_groups) * rest))
+    grouped = ops.reshape(ops.contiguous(widen(input)), (n, num_groups, (c // num_groups) * rest))
     value = ops.native_layer_norm(grouped, (grouped.shape[2],), None, None, eps)[0]
     value = ops.reshape(value, tuple(input.shape))
     rank = len(input.shape)

@@ -11,11 +11,12 @@ from typing import Any
 
 from lamina_fx import TensorSpec
 
-from ..arrays import element_type
+from ..arrays import element_type, spec_of
 from ..metas import like, statistics_dtype
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
+from ..strides import elementwise_strides
 from ..types import Shape, Tensor
 
 __all__ = ["element_count", "normalised", "statistics_gradient"]
@@ -69,15 +70,22 @@ def _layer_meta(
     shape = _check_shape("layer_norm", input, normalized_shape, weight, bias)
     lead = len(input.shape) - len(shape)
     small = like(input, statistics_dtype(input.dtype), (*input.shape[:lead], *(1,) * len(shape)))
-    return normalised(input, weight, bias), small, small
+    return normalised(input, small, weight, bias), small, small
 
 
-def normalised(input: Any, weight: Any, bias: Any) -> TensorSpec:
-    """The result's spec: the input's dtype (half precision with float32 parameters stays half)."""
+def normalised(input: Any, *operands: Any) -> TensorSpec:
+    """The result's spec: the input's dtype (half precision with float32 parameters stays half), in the layout that
+    elementwise operations with one operand after the other give (None: there is none).
+    """
     dtype = input.dtype
     if dtype.kind != "float":
         raise NotImplementedError(f"normalisation is not implemented for {dtype}; convert to a floating-point dtype")
-    return like(input, dtype)
+    result = like(input, dtype)
+    for operand in operands:
+        if operand is not None and operand.ndim:
+            layout = elementwise_strides(input.shape, (result, spec_of(operand)))
+            result = TensorSpec(input.shape, dtype, layout, input.device)
+    return result
 
 
 @composite(meta=_layer_meta, samples=_LAYER)
@@ -152,7 +160,7 @@ def _rms_meta(
     shape = _check_shape("rms_norm", input, normalized_shape, weight)
     lead = len(input.shape) - len(shape)
     small = like(input, statistics_dtype(input.dtype), (*input.shape[:lead], *(1,) * len(shape)))
-    return normalised(input, weight, None), small
+    return normalised(input, small, weight), small
 
 
 @composite(

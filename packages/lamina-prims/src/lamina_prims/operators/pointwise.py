@@ -149,7 +149,7 @@ def rdiv(input: Tensor, other: Tensor | Scalar) -> Tensor:
 
 
 def _divisor(a: Any, b: Any) -> None:
-    if a.dtype.kind in "iu" and not b.all():
+    if a.dtype.kind in "iu" and a.size and not b.all():
         raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
 
 
@@ -190,7 +190,7 @@ _BY_ZERO = error(RuntimeError, "zero", tensor(2, dtype="int64", low=1), 0)
     errors=[_MISMATCH, _BY_ZERO],
 )
 def floor_divide(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
-    """The quotient rounded down. Integers by zero raise a RuntimeError (eager)."""
+    """The quotient rounded down. Integers by zero raise a RuntimeError."""
     ...
 
 

@@ -20,6 +20,7 @@ from ..metas import like
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
+from ..strides import elementwise_strides
 from ..types import Shape, Tensor
 from .random_bits import counters
 
@@ -147,7 +148,10 @@ def _check_probability(name: str, p: float) -> None:
 
 def _dropout_meta(input: Any, p: float, state: Any, *rest: Any) -> TensorSpec:
     _check_probability("dropout", p)
-    return like(input)
+    if p == 1.0:
+        return like(input)
+    mask = TensorSpec(input.shape, input.dtype, None, input.device)  # its order counts, too
+    return TensorSpec(input.shape, input.dtype, elementwise_strides(input.shape, (mask, input)), input.device)
 
 
 @_uses(lambda input, p=0.5: counters(input.shape))
