@@ -16,6 +16,10 @@ from .provider import DeviceProperties, GraphHandle, MemoryState
 __all__ = ["CupyProvider"]
 
 
+_PINNED = 1
+"""cudaMemoryTypeHost."""
+
+
 class CupyProvider:
     """See ``Provider``. Memory comes from CuPy's pool, which keeps what is given back, by stream."""
 
@@ -100,14 +104,15 @@ class CupyProvider:
     def to_device(self, array: np.ndarray[Any, Any], index: int, wait: bool = True) -> Any:
         """On the current stream. Dense arrays keep the order of their dimensions."""
         order = _order(array)
-        source = np.ascontiguousarray(array if order is None else array.transpose(order)).reshape(
-            array.shape if order is None else tuple(array.shape[d] for d in order)
-        )
-        made = self.empty(source.shape, None, source.dtype, index)
+        turned = array if order is None else array.transpose(order)
+        source = turned if turned.flags.c_contiguous else np.ascontiguousarray(turned)
+        made = self.empty(turned.shape, None, source.dtype, index)
         if source.size:
+            start = source.__array_interface__["data"][0]
             stream = cupy.cuda.get_current_stream()
-            made.data.copy_from_host_async(source.__array_interface__["data"][0], source.nbytes, stream)
-            if wait or source is not array:
+            made.data.copy_from_host_async(start, source.nbytes, stream)
+            # what is not pinned has been read when the call returns; what is may be written by the host at once
+            if wait and runtime.pointerGetAttributes(start).type == _PINNED:
                 stream.synchronize()
         return made if order is None else made.transpose(tuple(int(d) for d in np.argsort(order)))
 
