@@ -112,7 +112,7 @@ class CupyProvider:
             stream = cupy.cuda.get_current_stream()
             made.data.copy_from_host_async(start, source.nbytes, stream)
             # what is not pinned has been read when the call returns; what is may be written by the host at once
-            if wait and runtime.pointerGetAttributes(start).type == _PINNED:
+            if wait and _maybe_pinned(start):
                 stream.synchronize()
         return made if order is None else made.transpose(tuple(int(d) for d in np.argsort(order)))
 
@@ -208,6 +208,13 @@ class _Captured:
     def launch(self, stream: Any) -> None:
         """On a stream."""
         self.graph.launch(stream)
+
+
+def _maybe_pinned(address: int) -> bool:
+    try:
+        return runtime.pointerGetAttributes(address).type == _PINNED
+    except runtime.CUDARuntimeError:  # the driver does not know the memory: then it is not its own
+        return False
 
 
 def _order(array: Any) -> tuple[int, ...] | None:
