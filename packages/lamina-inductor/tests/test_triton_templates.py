@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SMALL, emit_with, 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
+from lamina_inductor.backends.triton.prelude import functions_for
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.program import Gemm
@@ -66,6 +69,39 @@ def test_the_library_takes_the_epilogue_apart() -> None:
     program = emit_with(kept_graph(fn, inputs), LibraryCandidate())
     assert [e.operator for e in program.externs] == ["dot_general"]
     assert [launch.kernel.name for launch in program.launches] == ["k0_add_mul_erf"]
+
+
+def test_short_forms_are_near_enough_for_bfloat16() -> None:
+    """The prelude's text, run by NumPy in float32 over all numbers of bfloat16."""
+    bits = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
+    x = bits.view(np.float32)
+    x = x[np.isfinite(x)]
+    language = SimpleNamespace(abs=np.abs, exp2=np.exp2, where=np.where)
+    library = SimpleNamespace(copysign=np.copysign)
+    names: dict[str, Any] = {"tl": language, "libdevice": library, "triton": SimpleNamespace(jit=lambda fn: fn)}
+    with np.errstate(all="ignore"):
+        exec(functions_for("lm_gelu_narrow lm_erf_narrow lm_tanh_narrow"), names)
+        wide = x.astype(np.float64)
+        upper = np.array([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in wide])
+        tail = upper > 1e-7
+        gelu = names["lm_gelu_narrow"](x)
+        np.testing.assert_allclose(gelu[tail], (wide * upper)[tail], rtol=5e-4)
+        np.testing.assert_allclose(gelu[~tail], (wide * upper)[~tail], atol=1e-6)
+        some = np.abs(x) < 3
+        erf = np.array([math.erf(v) for v in wide[some]])
+        np.testing.assert_allclose(1.0 + names["lm_erf_narrow"](x[some]), 1.0 + erf, rtol=5e-4)
+        np.testing.assert_allclose(1.0 + names["lm_tanh_narrow"](x[some]), 1.0 + np.tanh(wide[some]), rtol=5e-4)
+        assert names["lm_gelu_narrow"](np.float32(np.inf)) == np.inf
+        assert np.isnan(names["lm_gelu_narrow"](np.float32(np.nan)))
+
+
+def test_short_forms_are_for_results_in_bfloat16_alone() -> None:
+    fn, inputs, _ = GEMMS["bias and gelu"]
+    (kernel,) = emit_with(kept_graph(fn, inputs), SMALL).kernels
+    assert "lm_gelu_narrow" in kernel.source and "tl.erf" not in kernel.source
+    wide = tuple(np.asarray(a, np.float32) for a in inputs)
+    (kernel,) = emit_with(kept_graph(fn, wide), SMALL).kernels
+    assert "tl.erf" in kernel.source and "narrow" not in kernel.source
 
 
 def test_equal_products_share_a_kernel() -> None:

@@ -52,7 +52,7 @@ GPUS: dict[int, Gpu] = {
     86: Gpu(86, 84, 99 << 10, 100 << 10, 65536, 1536, _rates(140e12, 25e12), 0.85e12, 3e12, 6 << 20, 3e-6, 0.9),
     89: Gpu(89, 128, 99 << 10, 100 << 10, 65536, 1536, _rates(300e12, 60e12), 0.92e12, 5e12, 72 << 20, 3e-6, 0.9),
     90: Gpu(
-        90, 132, 227 << 10, 228 << 10, 65536, 2048, _rates(840e12, 50e12), 4.3e12, 11.5e12, 50 << 20, 2e-6, 0.93
+        90, 132, 227 << 10, 228 << 10, 65536, 2048, _rates(840e12, 50e12), 4.3e12, 11.5e12, 50 << 20, 2e-6, 0.97
     ),
 }  # fmt: skip
 """By compute capability; ``library``: the part of the rate that the library's products reach on large matrices."""

@@ -96,9 +96,10 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     busy = min(slots, max(1, programs // gpu.multiprocessors))
     arithmetic = 2.0 * area * depth / rate * busy
     bytes_in = (candidate.block_m + candidate.block_n) * depth * size
-    loads = bytes_in / (gpu.cache / gpu.multiprocessors) * busy
+    loads = bytes_in / (gpu.cache / gpu.multiprocessors) * busy / (1.05 if candidate.descriptors else 1.0)
     after = area * (4 if candidate.split > 1 else problem.epilogue_bytes or size) / (gpu.memory / gpu.multiprocessors)
-    work = area * problem.epilogue_cost / (64.0 * 1.7e9) / (2 if busy > 1 or candidate.persistent else 1)
+    after *= 0.5 if candidate.persistent or busy > 1 else 1.0
+    work = area * problem.epilogue_cost / (128.0 * 1.7e9) / (2 if busy > 1 or candidate.persistent else 1)
     fill = 1.0e-6 + 0.1e-6 * candidate.stages
     waves = -(-programs // (gpu.multiprocessors * busy))
     last = programs - (waves - 1) * gpu.multiprocessors * busy
@@ -127,16 +128,22 @@ def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> flo
         return {16: 0.08, 32: 0.2, 64: 0.4}.get(min(candidate.block_m, candidate.block_n), 0.5)
     side = min(candidate.block_m, candidate.block_n)
     found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.9)
-    if candidate.block_m * candidate.block_n >= 128 * 256:
-        found = 0.97
+    large = candidate.block_m * candidate.block_n >= 128 * 256
+    if large:
+        found = 0.97 if candidate.block_n > candidate.block_m else 0.9
+        found *= 0.97 if candidate.stages > 3 else 1.0
+    elif side == 128 and candidate.warps > 4:
+        found = 0.8
     if gpu.sm >= 90 and candidate.warps < 4:
         found *= 0.7
     if candidate.block_k < 64:
-        found *= 0.9
+        found *= 0.95
     if candidate.stages < 3:
         found *= 0.9
+    if candidate.persistent and not large:
+        found *= 0.9
     if candidate.descriptors:
-        found *= 1.015
+        found *= 1.015 if large else 1.08
     contiguous = bool(problem.left) and bool(problem.right)
     return found if contiguous else found * 0.5
 
@@ -148,7 +155,7 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
     tiles = -(-problem.m // 128) * -(-problem.n // 128) * problem.batch
     filled = min(1.0, tiles / gpu.multiprocessors)
     waves = tiles / gpu.multiprocessors
-    part = waves / -(-waves // 1) if waves > 1 else max(filled, 0.35)
+    part = waves / -(-waves // 1) if waves > 1 else max(filled, 0.7)  # it splits sums too
     compute = flops / (gpu.rates[problem.dtype] * gpu.library * part)
     moved = ((problem.m + problem.n) * problem.k + problem.m * problem.n) * size * problem.batch / gpu.memory
     time = gpu.launch + max(compute, moved)
@@ -165,7 +172,9 @@ def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gp
     need = resources(problem, candidate, gpu)
     slots = resident(need, gpu)
     programs = -(-problem.queries // candidate.block_m) * problem.heads
-    keys = -(-problem.keys // candidate.block_n) * candidate.block_n / (2 if problem.causal else 1)
+    keys = float(-(-problem.keys // candidate.block_n) * candidate.block_n)
+    if problem.causal:  # and the tiles that the diagonal cuts
+        keys = keys / 2 + (candidate.block_m + candidate.block_n) / 2
     products = 5 if problem.backward else 2
     flops = products * candidate.block_m * keys * (problem.width + problem.value_width)
     exponentials = candidate.block_m * keys
@@ -175,6 +184,8 @@ def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gp
     busy = min(slots, max(1, programs // gpu.multiprocessors))
     arithmetic = flops / rate
     other = exponentials * 20 / (128 * 1.7e9)
-    one = (max(arithmetic, other) + 0.4 * min(arithmetic, other)) * busy if busy > 1 else arithmetic + other
+    overlap = max(0.0, 0.7 - 0.15 * (busy - 1))  # of the smaller part, what other programs do not hide
+    one = (max(arithmetic, other) + overlap * min(arithmetic, other)) * busy
+    one *= 1.15 if candidate.stages < 3 and not problem.backward else 1.0
     waves = -(-programs // (gpu.multiprocessors * busy))
     return gpu.launch + waves * (one + 1.5e-6)

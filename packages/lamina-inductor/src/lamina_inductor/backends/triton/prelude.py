@@ -5,7 +5,8 @@ more gives 0 or all sign bits. ``lm_philox`` is Philox 4x32-10 (Salmon, Moraes, 
 
 ``lm_erf_narrow`` and ``lm_tanh_narrow`` are for ``1 + erf(x)`` and ``1 + tanh(x)`` on the way to bfloat16: the
 relative error of that sum is below 4e-4, a tenth of a unit in the last place of bfloat16, also where the sum is small.
-(``1 - erf`` of a positive number is a power of two, whose exponent is a polynomial that was fitted on [0, 4].)
+``lm_gelu_narrow`` is ``x * 0.5 * (1 + erf(x / sqrt(2)))`` as well as that. (``1 - erf`` of a positive number is a
+power of two, whose exponent is a polynomial that was fitted on [0, 4].)
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ def lm_erf_narrow(x):
     a = tl.abs(x)
     p = (((-0.0013052148 * a + 0.019447485) * a - 0.126488745) * a - 0.93800443) * a - 1.622501
     return libdevice.copysign(1.0 - tl.exp2(p * a), x)
+
+@triton.jit
+def lm_gelu_narrow(x):
+    a = tl.abs(x)
+    p = (((-0.00023073157 * a + 0.0048618712) * a - 0.044720525) * a - 0.46900222) * a - 1.1472815
+    e = tl.exp2(p * a - 1.0)
+    return x * tl.where(x < 0, e, 1.0 - e)
 
 @triton.jit
 def lm_tanh_narrow(x):

@@ -257,7 +257,8 @@ class _Walk:
             self._load_keys(tail)
         else:
             self._load_queries()
-        text.add(*scores.lines("q", "k.T", diagonal, tail, masked), "p = tl.exp2(s - level[:, None])")
+        factor = f" * {scores.factor}" if scores.raw else ""
+        text.add(*scores.lines("q", "k.T", diagonal, tail, masked), f"p = tl.exp2(s{factor} - level[:, None])")
         text.add(f"dp = tl.dot(do, v.T{scores.precision})")
         narrow = f".to({language_type(step.query.dtype)})"
         dropped = "p"

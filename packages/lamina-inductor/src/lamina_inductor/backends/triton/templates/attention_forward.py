@@ -117,13 +117,13 @@ def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) ->
         "n = base + tl.arange(0, BLOCK_N)",
         f"k = tl.load({k_at}{scores.mask(key_mask, scores.width_mask('d'))})",
         *scores.lines("q", "k.T", diagonal, tail, masked),
-        "top = tl.maximum(best, tl.max(s, 1))",
+        f"top = tl.maximum(best, tl.max(s, 1){f' * {scores.factor}' if scores.raw else ''})",
     )
     if step.mask is not None:  # a row may have no key yet
         text.add('level = tl.where(top == float("-inf"), 0.0, top)')
     level = "level" if step.mask is not None else "top"
     text.add(
-        f"p = tl.exp2(s - {level}[:, None])",
+        f"p = tl.exp2(s{f' * {scores.factor}' if scores.raw else ''} - {level}[:, None])",
         f"shrink = tl.exp2(best - {level})",
         "total = total * shrink + tl.sum(p, 1)",
     )

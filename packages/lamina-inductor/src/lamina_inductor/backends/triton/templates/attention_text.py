@@ -1,6 +1,7 @@
 """What the attention kernels share: which matrices a program works on, loads of rows, and scores with their masks.
 
-Scores are kept times log2(e), so that probabilities are powers of two. Names in the text: ``m``, ``n``: queries and
+Scores are multiplied by log2(e), so that probabilities are powers of two; where nothing is added to them, together
+with the subtraction of the maximum (``Scores.raw``). Names in the text: ``m``, ``n``: queries and
 keys of a tile; ``d``, ``e``: places in a head of queries and keys, and of values; ``b``, ``h``, ``g``: batch, head,
 group.
 """
@@ -115,6 +116,17 @@ class Scores:
         """How ``tl.dot`` multiplies."""
         return ', input_precision="ieee"' if self.step.query.dtype is float32 else ""
 
+    @property
+    def factor(self) -> str:
+        """What makes a product of query and key the exponent of 2."""
+        return repr(self.step.scale * LOG2E)
+
+    @property
+    def raw(self) -> bool:
+        """Are the scores multiplied by ``factor`` later? It must not turn -inf around, nor be behind a sum."""
+        mask = self.step.mask
+        return self.step.scale > 0 and (mask is None or mask.dtype is bool_)
+
     def mask(self, *parts: str) -> str:
         """The arguments of a load that is masked by those parts that are not empty."""
         found = [p for p in parts if p]
@@ -142,13 +154,14 @@ class Scores:
             self.text.pointer("state", self.step.state.dtype, self.step.state)
 
     def lines(self, left: str, right: str, diagonal: bool, tail: bool, masked: bool = True) -> list[str]:
-        """``s``: scores of queries ``m`` and keys ``n``, [m, n], in the base of 2, -inf where one takes no part.
+        """``s``: scores of queries ``m`` and keys ``n``, -inf where one takes no part; times ``factor`` already, unless
+        they are ``raw``.
 
         diagonal: the diagonal may cut the tile; tail: the last key may; masked: the mask may.
         """
         step, text = self.step, self.text
-        factor = repr(step.scale * LOG2E)
-        lines = [f"s = tl.dot({left}, {right}{self.precision}) * {factor if step.scale >= 0 else f'({factor})'}"]
+        times = "" if self.raw else f" * ({self.factor})"
+        lines = [f"s = tl.dot({left}, {right}{self.precision}){times}"]
         if diagonal and step.causal:
             lines.append('s = tl.where(m[:, None] >= n[None, :], s, float("-inf"))')
         if step.mask is not None and masked:

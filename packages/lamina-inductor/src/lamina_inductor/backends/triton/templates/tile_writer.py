@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lamina_fx import DType, bfloat16, float32
+from lamina_fx import DType
 from lamina_fx.symbolic import Expr, as_expr
 
-from ....ir.kernel import BindIndex, Let, Load, Loop, Stmt, Store
+from ....ir.kernel import BindIndex, Let, Load, Loop, Stmt
 from ....ir.program import KernelCall
 from ....schedule.share import rename
 from ..kernel_printer import PhaseWriter, Shape
 from ..tiles import Tile
 from .kernel_text import KernelText
+from .short_forms import Short, short_forms
 
 __all__ = ["TileWriter", "statements_of"]
 
@@ -59,7 +60,7 @@ class TileWriter(PhaseWriter):
     ) -> None:
         super().__init__(call.kernel, phase, Tile(16, 16), text.wide)
         self.text, self.call, self.computed = text, call, computed
-        self.narrow: frozenset[str] = frozenset()
+        self.short: dict[str, Short] = {}
         self.names = text.symbols
         self.lines = []
         self.shapes.update({name: frozenset(dims) for name, dims in shapes.items()})
@@ -78,7 +79,7 @@ class TileWriter(PhaseWriter):
     def write_all(self, statements: Sequence[Stmt]) -> bool:
         """Write the statements and declare the pointers they use; tells whether there is an index check."""
         checks = False
-        self.narrow = _narrow(statements, {p.name: p.dtype for p in self.call.kernel.params})
+        self.short = short_forms(statements, {p.name: p.dtype for p in self.call.kernel.params})
         for stmt in statements:
             checks = checks or (type(stmt) is BindIndex and stmt.size is not None)
             self.statement(stmt)
@@ -94,30 +95,11 @@ class TileWriter(PhaseWriter):
             name, dtype = self.computed[stmt.buffer]
             self.define(stmt.name, name, dtype, frozenset("xr"))
             return
-        if type(stmt) is Let and stmt.name in self.narrow:
-            (argument,) = stmt.args
-            shape = self.shape_of(argument)
-            self.define(stmt.name, f"lm_{stmt.op}_narrow({argument})", stmt.dtype, shape)
+        short = self.short.get(getattr(stmt, "name", ""))
+        if short is not None:
+            assert type(stmt) is Let
+            if short.function:
+                text = f"lm_{short.function}_narrow({short.argument})"
+                self.define(stmt.name, text, stmt.dtype, self.shape_of(short.argument))
             return
         super().statement(stmt)
-
-
-def _narrow(statements: Sequence[Stmt], buffers: dict[str, DType]) -> frozenset[str]:
-    """Values whose short forms are good enough: of ``1 + erf(x)`` and ``1 + tanh(x)`` when all results are bfloat16.
-
-    An epilogue on a tile overlaps with nothing: the accurate functions cost a tenth of a product of 4096 x 4096.
-    """
-    if any(type(s) is Store and buffers[s.buffer] is not bfloat16 for s in statements):
-        return frozenset()
-    found = {s.name for s in statements if type(s) is Let and s.op in ("erf", "tanh") and s.dtype is float32}
-    for stmt in statements:
-        sums = type(stmt) is Let and stmt.op == "add" and 1.0 in stmt.args
-        if not sums:
-            found -= set(_names(stmt))
-    return frozenset(found)
-
-
-def _names(stmt: Stmt) -> list[str]:
-    """The values that a statement reads."""
-    given = (*getattr(stmt, "args", ()), getattr(stmt, "value", None), getattr(stmt, "mask", None))
-    return [a for a in given if type(a) is str]
