@@ -128,6 +128,21 @@ def in_callee_twice(x):
     return callee(callee(x))
 
 
+def callee_with_a_loop(v, log):
+    for k in range(3):
+        v = v * 0.5 + k
+        if k == 1:
+            v = v + outside(v, log)
+    return v
+
+
+@case(3)
+def resumed_in_a_resumed_callee(x):
+    """The locals of a resume function stand in another order than the user's."""
+    log = []
+    return callee_with_a_loop(x * x, log), log
+
+
 @case(3)
 def in_callee_in_loop(x):
     for _ in range(4):

@@ -36,7 +36,10 @@ class ResumePoint:
     pending: int | None = None
 
     def order(self, code: CodeType) -> list[str]:
-        """The bound locals in the order in which they are parameters."""
+        """The bound locals in the order in which they are parameters: that of the user's code, also for a resume
+        function's, whose own parameters come first.
+        """
+        code = origin_of(code)
         return [name for name in code.co_varnames if name in self.bound and name not in code.co_cellvars]
 
     def parameters(self, code: CodeType) -> int:
