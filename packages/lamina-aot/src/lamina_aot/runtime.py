@@ -57,6 +57,11 @@ class CompiledGraph:
         if not self.joint.grad_updates and all(o.kind == "value" for o in outputs):
             self._picked = tuple(o.index for o in outputs)
 
+    @property
+    def entry(self) -> Executable:
+        """What a call needs to run: the forward half alone where it gives just the captured results."""
+        return self.forward if self._plain else self
+
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         """Run on these inputs."""
         if self._plain:

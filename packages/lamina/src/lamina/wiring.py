@@ -67,7 +67,7 @@ class GraphCompiler:
         # Capture may end inside a block that sets a mode: nodes outside of regions have those of the frame's entry.
         recording = getattr(context, "modes", {}).get("grad_mode", is_grad_enabled())
         with record.timed("total"), state_set(None), set_grad_enabled(recording):
-            return compile_captured(
+            compiled = compile_captured(
                 captured,
                 inputs,
                 compile_part,
@@ -75,6 +75,7 @@ class GraphCompiler:
                 name=record.name,
                 observe=record.stages.__setitem__,
             )
+        return compiled.entry
 
     def _backend_for(self, graph: Graph) -> Backend:
         choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
@@ -96,7 +97,7 @@ class GraphCompiler:
             artifact = backend.compile(lowered, name=part, options=options)
         record.artifacts[part] = artifact
         if any(isinstance(node.spec, TensorSpec) for node in lowered.placeholders):
-            return artifact
+            return getattr(artifact, "function", artifact)  # spares a Python frame
         return _giving_tensors(artifact)  # no input says which library's results are wanted
 
 
