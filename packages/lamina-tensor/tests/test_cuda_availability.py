@@ -96,3 +96,12 @@ def test_the_provider_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMINA_CUDA_PROVIDER", "vulkan")
     with pytest.raises(RuntimeError, match="the providers are 'cupy' and 'stub'"):
         lt.ones(2).cuda()
+
+
+def test_a_device_library_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cupy.py").write_text("raise ImportError('libcublas.so.13 is not found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(availability, "driver_state", lambda: ("", 13000, 1))
+    monkeypatch.delitem(sys.modules, "lamina_tensor.cuda.cupy_provider", raising=False)
+    with pytest.raises(RuntimeError, match=r"CuPy does not load \(libcublas.so.13 is not found\): pip install"):
+        lt.ones(2).cuda()

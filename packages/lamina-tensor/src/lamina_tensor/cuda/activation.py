@@ -87,12 +87,15 @@ def _named(name: str) -> Provider:
 
         return StubProvider()
     if name == "cupy":
-        from .availability import require
+        from .availability import broken, require
 
         require()
-        from .cupy_provider import CupyProvider
+        try:
+            from .cupy_provider import CupyProvider
 
-        return CupyProvider()
+            return CupyProvider()
+        except (ImportError, OSError) as error:
+            raise broken(error) from error
     raise RuntimeError(f"LAMINA_CUDA_PROVIDER={name!r}: the providers are 'cupy' and 'stub'")
 
 

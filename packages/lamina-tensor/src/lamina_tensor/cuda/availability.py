@@ -60,6 +60,14 @@ def missing() -> str | None:
     return f"the device 'cuda' cannot be used: {problem}{extra}; {_OTHERWISE}"
 
 
+def broken(error: Exception) -> RuntimeError:
+    """What is said when CuPy is there and does not load: most often CUDA's libraries are missing."""
+    return RuntimeError(
+        f"the device 'cuda' cannot be used: CuPy does not load ({error}): {_INSTALL}, which brings CUDA's libraries too; "
+        f"{_OTHERWISE}"
+    )
+
+
 def require() -> None:
     """Refuse where no GPU can be used.
 
