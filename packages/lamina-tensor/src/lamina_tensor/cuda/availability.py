@@ -63,8 +63,8 @@ def missing() -> str | None:
 def broken(error: Exception) -> RuntimeError:
     """What is said when CuPy is there and does not load: most often CUDA's libraries are missing."""
     return RuntimeError(
-        f"the device 'cuda' cannot be used: CuPy does not load ({error}): {_INSTALL}, which brings CUDA's libraries too; "
-        f"{_OTHERWISE}"
+        f"the device 'cuda' cannot be used: CuPy does not load ({error}): {_INSTALL}, which brings CUDA's "
+        f"libraries too; {_OTHERWISE}"
     )
 
 
