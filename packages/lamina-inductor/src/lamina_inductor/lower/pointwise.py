@@ -12,7 +12,7 @@ from ..ir.loops import Index, Value
 from .symbolic_floats import float_value
 from .table import Call, lowers
 
-__all__ = ["COSTS", "cast_constant", "convert_value", "filled", "pointwise_call", "write_size"]
+__all__ = ["COSTS", "DIVISIONS", "cast_constant", "convert_value", "filled", "pointwise_call", "write_size"]
 
 COSTS: dict[str, int] = (
     dict.fromkeys(
@@ -120,7 +120,25 @@ def _write(emitter: Any, value: Value, index: Index) -> Any:
     if not any(type(o) is str for o in operands):  # only constants: one of them gives the type
         first = constants.index(None)
         operands[first] = emitter.named(operands[first], compute_dtype(value.inputs[0].dtype))
+    if op in DIVISIONS and value.dtype.kind == "int":
+        operands[1] = _checked(emitter, value, operands[1])
     return emitter.compute_let(value.dtype, op, operands + list(extra))
+
+
+DIVISIONS = frozenset({"floor_divide", "trunc_divide", "remainder", "fmod"})
+"""Of integers by zero they raise an error, as in eager."""
+
+
+def _checked(emitter: Any, value: Value, divisor: Any) -> Any:
+    """The divisor, plus an index that is 0 and out of range for a divisor of 0: so the division needs the check."""
+    if type(divisor) is not str:
+        if divisor != 0:
+            return divisor
+        wrong: Any = -1
+    else:
+        wrong = emitter.let(int64, "neg", emitter.convert(emitter.let(bool_, "eq", divisor, 0), bool_, int64))
+    index = emitter.index_value(emitter.bind(wrong, 2, value), value.dtype)
+    return emitter.let(value.dtype, "add", divisor, index)
 
 
 @lowers("real", "imag", "complex")

@@ -13,6 +13,7 @@ from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
 from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
+from ..lower.pointwise import DIVISIONS
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .emitter import Unfusable
@@ -317,6 +318,8 @@ _RUNTIME_ERRORS = frozenset(("gather", "scatter", "scatter_add", "scatter_reduce
 def _check(number: int, source: Value, dim: int) -> Check:
     _, op, line = source.origin
     where = f" (at {line})" if line else ""
+    if op in DIVISIONS:
+        return Check(number, "RuntimeError", f"ZeroDivisionError: integer division or modulo by zero{where}", 1)
     size = source.inputs[0].shape[dim]
     kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
     return Check(number, kind, f"{op}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}", size)
