@@ -60,10 +60,11 @@ def graphs() -> list[tuple[Graph, Any, int]]:
 
 def test_capture_of_an_operator(graphs: Any) -> None:
     """Interpreting its bytecode, running it on fakes, writing its node."""
-    assert per_unit(*[(calls, operators(graph)) for graph, _, calls in graphs]) < 360
+    assert per_unit(*[(calls, operators(graph)) for graph, _, calls in graphs]) < 380  # the calls of 3.13 are a few more
 
 
-def test_tracing_and_decomposing_a_node(graphs: Any) -> None:
+def test_tracing_and_decomposing_a_node(graphs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAMINA_CHECK", raising=False)  # checking each pass is work, too
     joints = []
     for graph, inputs, _ in graphs:
         trace_joint(graph, inputs)
