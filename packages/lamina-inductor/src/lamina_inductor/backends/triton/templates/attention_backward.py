@@ -92,7 +92,7 @@ class _Walk:
         block_m, block_n = config.block_m, config.block_n
         if self.of_queries:  # the kept tile is the larger one
             block_m, block_n = block_n, block_m
-        self.scores = Scores(step, self.text, block_m, block_n)
+        self.scores = Scores(step, self.text, block_m, block_n, turned=not self.of_queries)
         self.text.block(
             BLOCK_M=block_m,
             BLOCK_N=block_n,
@@ -258,20 +258,23 @@ class _Walk:
         else:
             self._load_queries()
         factor = f" * {scores.factor}" if scores.raw else ""
-        text.add(*scores.lines("q", "k.T", diagonal, tail, masked), f"p = tl.exp2(s{factor} - level[:, None])")
-        text.add(f"dp = tl.dot(do, v.T{scores.precision})")
         narrow = f".to({language_type(step.query.dtype)})"
+        # A key behind the last one has a row of its own where keys are kept, which is not stored.
+        left, right = ("q", "k.T") if over == "n" else ("k", "q.T")
+        text.add(*scores.lines(left, right, diagonal, tail and over == "n", masked))
+        text.add(f"p = tl.exp2(s{factor} - {scores.of_queries('level')})")
+        text.add(f"dp = tl.dot({'do, v.T' if over == 'n' else 'v, do.T'}{scores.precision})")
         dropped = "p"
         if step.dropout:
-            factor = 0.0 if step.dropout >= 1.0 else 1.0 / (1.0 - step.dropout)
-            text.add(*scores.kept_lines(), f"factor = tl.where(kept, {factor!r}, 0.0)", "dp = dp * factor")
+            scale = 0.0 if step.dropout >= 1.0 else 1.0 / (1.0 - step.dropout)
+            text.add(*scores.kept_lines(), f"factor = tl.where(kept, {scale!r}, 0.0)", "dp = dp * factor")
             dropped = "(p * factor)"
         if "value" in self.names:
-            text.add(f"d_value = tl.dot({dropped}{narrow}.T, do, d_value{scores.precision})")
+            text.add(f"d_value = tl.dot({dropped}{narrow}, do, d_value{scores.precision})")
         if self.names != ("value",):
-            text.add(f"ds = (p * (dp - total[:, None])){narrow}")
+            text.add(f"ds = (p * (dp - {scores.of_queries('total')})){narrow}")
         if "key" in self.names:
-            text.add(f"d_key = tl.dot(ds.T, q, d_key{scores.precision})")
+            text.add(f"d_key = tl.dot(ds, q, d_key{scores.precision})")
         if "query" in self.names:
             text.add(f"d_query = tl.dot(ds, k, d_query{scores.precision})")
         text.depth -= 1

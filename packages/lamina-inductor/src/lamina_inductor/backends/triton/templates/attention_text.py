@@ -68,13 +68,28 @@ def rows_at(text: KernelText, operand: Operand, name: str, rows: str, columns: s
 class Scores:
     """The scores of one step, as text.
 
-    lead: sizes of the dimensions in front of the matrices.
+    turned: tiles are [n, m], for kernels that keep keys: their products then read them from registers as they are.
     """
 
     step: Attention | AttentionBackward
     text: KernelText
     block_m: int
     block_n: int
+    turned: bool = False
+
+    @property
+    def m(self) -> str:
+        """Numbers of the queries over a tile of scores."""
+        return "m[None, :]" if self.turned else "m[:, None]"
+
+    @property
+    def n(self) -> str:
+        """Numbers of the keys over a tile of scores."""
+        return "n[:, None]" if self.turned else "n[None, :]"
+
+    def of_queries(self, name: str) -> str:
+        """A value of each query over a tile of scores."""
+        return f"{name}{self.m[1:]}"
 
     @property
     def lead(self) -> tuple[Any, ...]:
@@ -163,19 +178,21 @@ class Scores:
         times = "" if self.raw else f" * ({self.factor})"
         lines = [f"s = tl.dot({left}, {right}{self.precision}){times}"]
         if diagonal and step.causal:
-            lines.append('s = tl.where(m[:, None] >= n[None, :], s, float("-inf"))')
+            lines.append(f's = tl.where({self.m} >= {self.n}, s, float("-inf"))')
         if step.mask is not None and masked:
             lines.extend(self._masked(step.mask, tail))
         if tail and not self.whole_n:
-            lines.append(f's = tl.where(n[None, :] < {text.size(self.keys)}, s, float("-inf"))')
+            lines.append(f's = tl.where({self.n} < {text.size(self.keys)}, s, float("-inf"))')
         return lines
 
     def _masked(self, mask: Operand, tail: bool) -> list[str]:
         row, column = (0 if constant(n) == 1 else s for n, s in zip(mask.shape[-2:], mask.strides[-2:], strict=True))
-        place = f"mask{offset_of(self.text, mask)} + (m[:, None] * {self.text.atom(row)}"
-        place += f" + n[None, :] * {self.text.atom(column)})"
-        inside = [self.row_mask(), self.key_mask(tail).replace("n[:, None]", "n[None, :]")]
-        where = " & ".join([p for p in inside if p])
+        place = f"mask{offset_of(self.text, mask)} + ({self.m} * {self.text.atom(row)}"
+        place += f" + {self.n} * {self.text.atom(column)})"
+        inside = [] if self.whole_m else [f"({self.m} < {self.text.size(self.queries)})"]
+        if tail and not self.whole_n:
+            inside.append(f"({self.n} < {self.text.size(self.keys)})")
+        where = " & ".join(inside)
         load = f"tl.load({place}{f', {where}, other=0' if where else ''})"
         if mask.dtype is bool_:
             return [f's = tl.where({load} != 0, s, float("-inf"))']
@@ -185,14 +202,14 @@ class Scores:
         """``kept``: what dropout leaves, over m and n; the numbers are those of ``dropout_mask``."""
         limit = round(self.step.dropout * 2**32)
         if limit >= 2**32:
-            return ["kept = tl.full([BLOCK_M, BLOCK_N], False, tl.int1)"]
+            return [f"kept = ({self.m} < 0) & ({self.n} < 0)"]
         text, lead = self.text, self.lead
         head = "0"
         for name, size in zip(_LEAD, lead, strict=True):
             if constant(size) != 1:
                 head = name if head == "0" else f"({head} * {text.atom(size)} + {name})"
-        row = f"({head} * {text.atom(self.queries)} + m[:, None]).to(tl.int64)"
+        row = f"({head} * {text.atom(self.queries)} + {self.m}).to(tl.int64)"
         return [
-            f"number = {row} * {text.atom(self.keys)} + n[None, :]",
+            f"number = {row} * {text.atom(self.keys)} + {self.n}",
             f"kept = lm_philox(seed, counter, number) >= tl.full([], {limit}, tl.uint32)",
         ]
