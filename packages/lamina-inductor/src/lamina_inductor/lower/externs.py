@@ -14,7 +14,7 @@ from .pointwise import convert_value
 from .table import Call, lowers, sizes_of
 from .views import map_value, reshape_map
 
-__all__ = ["ConvolutionPlan", "GemmPlan", "HostPlan", "host_call", "strided_view"]
+__all__ = ["CatPlan", "ConvolutionPlan", "GemmPlan", "HostPlan", "host_call", "strided_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,17 @@ class ConvolutionPlan:
     def takes_view(self, item: Value, root: Value) -> bool:
         """Operands are dense tensors of their own shape."""
         return item is root
+
+
+@dataclass(frozen=True, slots=True)
+class CatPlan:
+    """Many tensors one behind the other along ``dim``: each is copied to its place."""
+
+    dim: int
+
+    def takes_view(self, item: Value, root: Value) -> bool:
+        """A copy reads any strides."""
+        return strided_view(item, root) is not None
 
 
 @dataclass(frozen=True, slots=True)

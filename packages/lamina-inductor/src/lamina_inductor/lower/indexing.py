@@ -8,6 +8,7 @@ from lamina_fx import bool_, int64, uint32
 from lamina_fx.symbolic import Expr, SymFloat
 
 from ..ir.loops import Index, Value
+from .externs import CatPlan
 from .pointwise import cast_constant, write_size
 from .symbolic_floats import write_float
 from .table import Call, lowers, size_of, sizes_of
@@ -69,11 +70,17 @@ def _write_philox(emitter: Any, value: Value, index: Index) -> Any:
 # -- pieces ----------------------------------------------------------------------------------------------
 
 
+_FUSED_PARTS = 16
+"""As many parts as an element is worth comparing its position with."""
+
+
 @lowers("cat")
 def _cat(call: Call) -> Value | None:
     parts = tuple(call["tensors"])
-    if len(parts) > 16:
-        return None
+    if len(parts) > _FUSED_PARTS:
+        value = call.value("extern", parts)
+        value.attrs = CatPlan(call["dim"])
+        return value
     ends: list[Any] = []
     total: Any = 0
     for part in parts:

@@ -7,9 +7,9 @@ from typing import Any
 from lamina_fx import TensorSpec
 
 from ..ir.loops import Value
-from ..ir.program import Attention, AttentionBackward, Convolution, Gemm, HostCall, Operand
+from ..ir.program import Attention, AttentionBackward, Convolution, CopyBuffer, Gemm, HostCall, Operand
 from ..lower.attention import LEAD, AttentionPlan
-from ..lower.externs import ConvolutionPlan, GemmPlan, strided_view
+from ..lower.externs import CatPlan, ConvolutionPlan, GemmPlan, strided_view
 from ..lower.table import sizes_of
 from .kernels import Target
 
@@ -23,37 +23,47 @@ def whole(target: Target, value: Value) -> Operand:
 
 def extern_step(value: Value, place: dict[Value, Target], targets: dict[Value, list[Target]], fusion: Any) -> list[Any]:
     """The step that computes ``value``, and copies for further places where it must be stored."""
-    from ..ir.program import CopyBuffer
-
     plan = value.attrs
 
     def operand(item: Value) -> Operand:
         return _operand(item, value, place, fusion)
 
-    if type(plan) is GemmPlan:
-        step: Any = Gemm(operand(value.inputs[0]), operand(value.inputs[1]), _product(value, place[value]))
+    if type(plan) is CatPlan:
+        steps: list[Any] = _copies(value, place[value], operand)
+    elif type(plan) is GemmPlan:
+        steps = [Gemm(operand(value.inputs[0]), operand(value.inputs[1]), _product(value, place[value]))]
     elif type(plan) is ConvolutionPlan:
-        step = Convolution(
-            operand(value.inputs[0]),
-            operand(value.inputs[1]),
-            None,
-            whole(place[value], value),
-            plan.stride,
-            tuple([(p, p) for p in plan.padding]),
-            plan.dilation,
-            plan.groups,
-            plan.transposed,
-            plan.output_padding,
-        )
+        steps = [_convolution(value, whole(place[value], value), operand)]
     elif type(plan) is AttentionPlan:
-        step = _attention(value, place, operand)
+        steps = [_attention(value, place, operand)]
     else:
-        step = _host(value, place, operand)
-    steps = [step]
+        steps = [_host(value, place, operand)]
     for item in (value, *value.outputs):
         for target in targets.get(item, ()):
             if target.buffer != place[item].buffer:
                 steps.append(CopyBuffer(whole(place[item], item), whole(target, item)))
+    return steps
+
+
+def _convolution(value: Value, out: Operand, operand: Any) -> Convolution:
+    plan: ConvolutionPlan = value.attrs
+    input, weight = map(operand, value.inputs)
+    padding = tuple([(p, p) for p in plan.padding])
+    return Convolution(
+        *(input, weight, None, out, plan.stride, padding, plan.dilation),
+        *(plan.groups, plan.transposed, plan.output_padding),
+    )
+
+
+def _copies(value: Value, target: Target, operand: Any) -> list[CopyBuffer]:
+    """Each input to its place along the plan's dimension."""
+    dim, steps = value.attrs.dim, []
+    offset: Any = 0
+    for item in value.inputs:
+        to = Operand(target.buffer, target.dtype, offset, item.shape, target.strides)
+        if not any(type(n) is int and n == 0 for n in item.shape):
+            steps.append(CopyBuffer(operand(item), to))
+        offset = offset + item.shape[dim] * target.strides[dim]
     return steps
 
 
