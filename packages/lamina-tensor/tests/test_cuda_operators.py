@@ -106,6 +106,8 @@ def test_the_meta_tells_layout_and_device(id: str) -> None:
     for a, want in zip(got, wanted, strict=True):
         if isinstance(want, TensorSpec):
             assert (a.spec.shape, a.dtype, a.device) == (want.shape, want.dtype, want.device)
+            ones = [n == 1 or 0 in want.shape for n in want.shape]
+            assert all(o or x == y for o, x, y in zip(ones, a.stride(), want.strides, strict=True))
 
 
 ERRING = [id for id, op in operators().items() if op.errors]

@@ -11,8 +11,8 @@ import numpy as np
 from lamina_fx import CPU, DTYPES, Device, DType, TensorSpec
 
 __all__ = [
-    "array_dtype", "array_namespace", "as_device", "device_namespace", "element_type", "numpy_dtype", "on_host",
-    "plain_float", "register_arrays", "register_device", "spec_of",
+    "array_dtype", "array_namespace", "as_device", "device_namespace", "element_type", "is_array", "numpy_dtype",
+    "on_host", "plain_float", "register_arrays", "register_device", "spec_of",
 ]  # fmt: skip
 
 _SPECIAL = {
@@ -115,6 +115,11 @@ def as_device(device: Any) -> Device:
         return CPU
     number = getattr(device, "id", None)  # of a CuPy array
     return Device(str(device)) if number is None else Device("cuda", number)
+
+
+def is_array(value: Any) -> bool:
+    """Is it an array of NumPy's or of a library that was registered (no subclass)."""
+    return type(value) in _NAMESPACES
 
 
 def on_host(value: Any) -> bool:

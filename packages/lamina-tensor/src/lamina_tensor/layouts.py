@@ -1,4 +1,4 @@
-"""Results lie in memory as the operator's rule says, whatever order NumPy or a reference chose.
+"""Results lie in memory as the operator's rule says, whatever order the array library or a reference chose.
 
 Compiled code gives its results the inferred strides, so eager must, too. Row-major operands give row-major results:
 only where an operand or the result is not, the rule is asked.
@@ -12,6 +12,7 @@ import numpy as np
 
 from lamina_fx import TensorSpec
 from lamina_prims import Operator
+from lamina_prims.arrays import array_namespace, is_array
 
 __all__ = ["in_inferred_layout"]
 
@@ -31,11 +32,13 @@ def in_inferred_layout(op: Operator, value: Any, arrays: Any, args: Any, kwargs:
 
 
 def _any_unordered(value: Any) -> bool:
-    if type(value) is np.ndarray:
-        return value.ndim > 1 and not value.flags.c_contiguous
     if isinstance(value, (tuple, list)):
         return any(map(_any_unordered, value))
-    return False
+    return _is_array(value) and value.ndim > 1 and not value.flags.c_contiguous
+
+
+def _is_array(value: Any) -> bool:
+    return type(value) is np.ndarray or is_array(value)
 
 
 def _inferred(op: Operator, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -55,7 +58,7 @@ def _placed(value: Any, spec: Any) -> Any:
     if isinstance(value, (tuple, list)) and isinstance(spec, (tuple, list)) and len(value) == len(spec):
         parts = [_placed(v, s) for v, s in zip(value, spec, strict=True)]
         return parts if type(value) is list else tuple(parts)
-    if type(value) is not np.ndarray or type(spec) is not TensorSpec or value.ndim < 2 or not value.size:
+    if not _is_array(value) or type(spec) is not TensorSpec or value.ndim < 2 or not value.size:
         return value
     item = value.itemsize
     wanted = [s * item for s in spec.strides]
@@ -63,5 +66,5 @@ def _placed(value: Any, spec: Any) -> Any:
     if all(n == 1 or have == want for n, have, want in pairs):
         return value
     order = sorted(range(value.ndim), key=lambda d: -spec.strides[d])
-    made = np.ascontiguousarray(value.transpose(order))
+    made = array_namespace(value).ascontiguousarray(value.transpose(order))
     return made.transpose([order.index(d) for d in range(value.ndim)])

@@ -17,6 +17,7 @@ from lamina_prims import Operator
 
 from .. import _C
 from .._C import TensorBase, to_arrays
+from ..layouts import in_inferred_layout
 from ..views import mark_view
 from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
 from .memory import explaining, out_of_memory
@@ -32,6 +33,13 @@ HOST_OPERATORS: dict[str, str] = {
 _MOVES_BYTES = frozenset(("cat", "clone", "gather", "index", "index_select", "flip", "roll", "where", "masked_fill"))
 _TAKES_HOST_INDICES = frozenset(("index", "index_put"))
 _ANY_DEVICES = frozenset(("device_put", "to.other", "type_as"))
+
+
+def specs(values: Any) -> Any:
+    """Nested arguments with specs in place of tensors."""
+    from ..dispatch import specs_of
+
+    return specs_of(values)
 
 
 def tensors_in(values: Any) -> Iterator[Any]:
@@ -86,9 +94,7 @@ def _check(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], target: 
         if tensor.device.type == "cpu" and (not tensor._sizes or any(tensor is i for i in indices)):
             continue
         if op.meta is not None:
-            from ..dispatch import specs_of
-
-            op.infer(specs_of(args), specs_of(kwargs))  # raises, with the operator's name in front
+            op.infer(specs(args), specs(kwargs))  # raises, with the operator's name in front
         raise RuntimeError(
             f"{op.id}: Expected all tensors to be on the same device, but found at least two devices, {target} and "
             f"{tensor.device}!"
@@ -126,6 +132,8 @@ def run_on_device(
         value = op.run_arrays(arrays, named)
         if views:
             return value
+        given = (arrays, *named.values())
+        value = in_inferred_layout(op, value, given, lambda: specs(args), lambda: specs(kwargs))
         inputs = args if type(value) is provider.array_type and not kwargs else (*args, *kwargs.values())
         return wrap_results(value, inputs, first if float8 else None)
     except provider.out_of_memory as error:
