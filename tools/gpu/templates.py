@@ -207,7 +207,11 @@ def _random(s: TensorSpec) -> torch.Tensor:
         return torch.ones(shape, dtype=torch.bool, device="cuda").tril()
     if s.dtype.name == "int64":
         return torch.tensor([77, 5], device="cuda")
-    return torch.randn(shape, device="cuda").to(TYPES[s.dtype.name])
+    made = torch.randn(shape, device="cuda").to(TYPES[s.dtype.name])
+    strides = tuple(map(int, s.strides))
+    if made.stride() == strides:
+        return made
+    return torch.empty_strided(shape, strides, dtype=made.dtype, device="cuda").copy_(made)
 
 
 # -- cases -----------------------------------------------------------------------------------------------
@@ -263,6 +267,7 @@ def product_cases() -> list[Case]:
             lambda x, g: x.T @ g, 2.0 * 16384 * 768 * 768,
             [GemmCandidate(128, 128, 64, 4, 4, split=s) for s in (2, 4, 8)], 5,
         ),
+        *gpt_cases(),
         Case(
             "thin", lambda x, w, b: ops.relu(ops.add(ops.matmul(x, w), b)),
             (spec(16, 4096), spec(4096, 4096), spec(4096)), lambda x, w, b: torch.relu(x @ w + b), 2.0 * 2**28,
@@ -271,10 +276,46 @@ def product_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def gpt_cases() -> list[Case]:
+    """Products of a training step of a GPT block, 16 x 1024 x 768."""
+    rows = 16384
+
+    def product(name: str, m: int, k: int, n: int, fn: Any, rival: Any, *specs: TensorSpec) -> Case:
+        return Case(f"gpt {name}", fn, specs, rival, 2.0 * m * k * n, [], 5)
+
+    return [
+        product(
+            "qkv", rows, 768, 2304, lambda x, w, b: ops.add(ops.matmul(x, w), b), lambda x, w, b: x @ w + b,
+            spec(rows, 768), spec(768, 2304), spec(2304),
+        ),
+        product(
+            "projection", rows, 768, 768, lambda x, w, b, r: ops.add(ops.add(ops.matmul(x, w), b), r),
+            lambda x, w, b, r: x @ w + b + r, spec(rows, 768), spec(768, 768), spec(768), spec(rows, 768),
+        ),
+        product(
+            "down", rows, 3072, 768, lambda x, w, b, r: ops.add(ops.add(ops.matmul(x, w), b), r),
+            lambda x, w, b, r: x @ w + b + r, spec(rows, 3072), spec(3072, 768), spec(768), spec(rows, 768),
+        ),
+        product(
+            "input gradient", rows, 768, 3072, lambda g, w, h: ops.mul(ops.matmul(g, transposed(w)), h),
+            lambda g, w, h: (g @ w.T) * h, spec(rows, 768), spec(3072, 768), spec(rows, 3072),
+        ),
+        product(
+            "up weight gradient", 768, rows, 3072, lambda x, g: ops.matmul(transposed(x), g), lambda x, g: x.T @ g,
+            spec(rows, 768), spec(rows, 3072),
+        ),
+    ]  # fmt: skip
+
+
 FORWARD = [AttentionCandidate(*c) for c in ((128, 64, 4, 3), (128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3),
                                             (128, 128, 8, 3), (64, 128, 4, 3), (128, 64, 4, 2))]  # fmt: skip
-BACKWARD = [AttentionCandidate(*c) for c in ((64, 128, 8, 2), (64, 64, 4, 2), (64, 64, 8, 2), (128, 128, 8, 2),
-                                             (32, 128, 4, 2), (64, 128, 4, 2), (64, 128, 8, 3))]  # fmt: skip
+BACKWARD = [
+    AttentionCandidate(*c)
+    for c in (
+        (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 8, 2), (64, 128, 4, 2), (128, 128, 8, 2), (32, 128, 4, 2),
+        (64, 128, 8, 3), (32, 64, 4, 3), (128, 64, 4, 2), (128, 64, 8, 2),
+    )
+]  # fmt: skip
 
 
 def attention(mask: bool = False, causal: bool = False) -> Any:
@@ -301,7 +342,16 @@ def attention_cases() -> list[Case]:
     heads = spec(*shape)
     work = 2.0 * 2 * 8 * 16 * 2048 * 2048 * 64 / 2
     causal = torch.ones(2048, 2048, dtype=torch.bool, device="cuda").tril()
+    small = spec(16, 12, 1024, 64)
+    wide = spec(4, 16, 2048, 128)
     return [
+        Case(
+            "gpt attention forward and backward", backward, (small,) * 4, torch_backward, work * 1.3125, BACKWARD, 1,
+        ),
+        Case(
+            "wide attention", attention(causal=True), (wide,) * 3,
+            lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.125), work, FORWARD[:5], 3,
+        ),
         Case(
             "causal attention", attention(causal=True), (heads,) * 3,
             lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True), work, FORWARD, 2,
@@ -338,14 +388,14 @@ def torch_convolution(x: Any, w: Any, mean: Any, scale: Any, shift: Any, r: Any)
 
 def convolution_cases() -> list[Case]:
     image, vector = spec(64, 128, 56, 56), spec(128)
-    tries = [GemmCandidate(*c) for c in ((128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 4),
-                                         (256, 128, 64, 8, 3), (64, 128, 64, 4, 4), (128, 128, 32, 4, 4))]  # fmt: skip
+    last = TensorSpec((64, 128, 56, 56), bfloat16, (56 * 56 * 128, 1, 56 * 128, 128))
+    tries = [GemmCandidate(*c) for c in ((128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 32, 4, 4))]
+    work = 2.0 * 64 * 56 * 56 * 128 * 128 * 9
+    rest = (spec(128, 128, 3, 3), vector, vector, vector)
     return [
-        Case(
-            "convolution", convolution, (image, spec(128, 128, 3, 3), vector, vector, vector, image), torch_convolution,
-            2.0 * 64 * 56 * 56 * 128 * 128 * 9, tries, 2,
-        ),
-    ]  # fmt: skip
+        Case("convolution", convolution, (image, *rest, image), torch_convolution, work, tries, 2),
+        Case("convolution, channels last", convolution, (last, *rest, last), torch_convolution, work, tries, 2),
+    ]
 
 
 def compile_all(kernels: list[TritonKernel]) -> None:
