@@ -58,14 +58,23 @@ LM_INLINE void lm_stream_end() {
 }
 
 ///@ copy
+// Dimensions that lie behind one another in both are one run.
 template <typename T, int R> LM_NOINLINE void lm_copy(const T *from, T *to, const i64 *shape, const i64 *sf, const i64 *st) {
-    i64 at[R] = {}, inner = shape[R - 1];
+    i64 at[R] = {}, inner = shape[R - 1], f1 = sf[R - 1], t1 = st[R - 1];
+    int outer = R - 1;
     for (int d = 0; d < R; ++d) if (shape[d] <= 0) return;
+    for (; outer > 0; --outer) {
+        const i64 size = shape[outer - 1];
+        if (inner == 1) { f1 = sf[outer - 1], t1 = st[outer - 1]; }
+        else if (size != 1 && (sf[outer - 1] != inner * f1 || st[outer - 1] != inner * t1)) break;
+        inner *= size;
+    }
     for (;;) {
         i64 f = 0, t = 0;
-        for (int d = 0; d < R - 1; ++d) { f += at[d] * sf[d]; t += at[d] * st[d]; }
-        for (i64 i = 0; i < inner; ++i) to[t + i * st[R - 1]] = from[f + i * sf[R - 1]];
-        int d = R - 2;
+        for (int d = 0; d < outer; ++d) { f += at[d] * sf[d]; t += at[d] * st[d]; }
+        if (f1 == 1 && t1 == 1) __builtin_memcpy(to + t, from + f, (u64)inner * sizeof(T));
+        else for (i64 i = 0; i < inner; ++i) to[t + i * t1] = from[f + i * f1];
+        int d = outer - 1;
         for (; d >= 0; --d) { if (++at[d] < shape[d]) break; at[d] = 0; }
         if (d < 0) return;
     }
