@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import gc
 import math
+import random
 import sys
 import types
 import weakref
@@ -261,6 +262,36 @@ def test_foreign_array():
     assert holds([guard], Foreign((2, 3))) is True
     assert holds([guard], Foreign((2, 4))) is not True
     assert holds([guard], Foreign((2, 3), "int8")) is not True
+
+
+def test_relations_of_many_whatever_the_last_call_was():
+    """The program remembers the order of the last call; another order is no reason to fail, a pair that meets is."""
+
+    def f(x):
+        return False
+
+    parts = tuple(Item(Local("x"), k) for k in range(12))
+    guards = g.GuardSet([g.all_distinct(parts), g.no_overlap(parts)])
+    replacement = (lambda x: True).__code__
+    owner = next(owners)
+    program = compile_guards(guards, f.__code__)
+    _core.add_entry(f.__code__, owner, program, replacement, flat_code(replacement), guards)
+    _core.freeze(f.__code__, owner)
+    run = _core.Switch(f, lambda *args: None, owner)
+    memory = np.zeros(120)
+    arrays = [memory[10 * k : 10 * k + 10] for k in range(12)]
+    rng = random.Random(0)
+    for _ in range(20):
+        rng.shuffle(arrays)
+        assert run(tuple(arrays)) is True
+        one, other = rng.sample(range(12), 2)
+        twice = [*arrays]
+        twice[one] = twice[other]
+        assert run(tuple(twice)) is False
+        wide = [*arrays]
+        start = (wide[one].ctypes.data - memory.ctypes.data) // 8
+        wide[one] = memory[max(0, start - 1) : start + 11]
+        assert run(tuple(wide)) is False
 
 
 def test_overlap():

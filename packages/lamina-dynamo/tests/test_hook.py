@@ -364,6 +364,40 @@ def test_frames_without_room(table):
     assert _core.counters()["fallbacks"] > before
 
 
+@pytest.mark.parametrize("stack", [10, 700], ids=["in place", "without room too"])
+def test_inputs_that_guards_have_read(stack):
+    """The slot behind the arguments holds what the sources read, whatever else the frame has."""
+
+    def f(n, x, *rest, key=None):
+        return f
+
+    def g(n, x, *rest, key=None):
+        if n < -1:
+            given = None  # a local, so that it has the slot; never run
+        return (given, n) if n == 0 else f(n - 1, x, *rest, key=key)
+
+    class Held: ...
+
+    code = g.__code__.replace(co_stacksize=stack)
+    sources = (Attr(Local("x"), "part"), Local("key"), Local("x"))
+
+    def callback(original, local, global_, builtins, closure, misses):
+        if original is not f.__code__:
+            _core.skip(original, 77)
+            return
+        program = compile_guards(GuardSet([type_is(Local("x"), Held)]), original, sources)
+        _core.add_entry(original, 77, program, code, flat_code(code, more=1), None)
+
+    for depth in range(0, 200, 1 if stack > 10 else 50):
+        held = Held()
+        held.part = part = Held()
+        alive = weakref.ref(part)
+        given, n = _core.Switch(f, callback, 77)(depth, held, 1, 2, key="k")
+        assert given == (part, "k", held) and n == 0
+        del held, part, given
+        assert alive() is None
+
+
 @pytest.mark.parametrize("setter", [sys.settrace, sys.setprofile], ids=["settrace", "setprofile"])
 def test_trace_functions(table, setter):
     def f(a):
