@@ -157,6 +157,8 @@ class FunctionWriter:
             self.put(f"if {self.test()}: {self.random.choice(['break', 'continue'])}")
         elif self.chance(0.3) and not self.generating:
             self.put(f"if len(log) > {self.random.randint(4, 12)}: return total, 'early', len(log)")
+        else:
+            self.put("pass")
 
     # -- iterators -------------------------------------------------------------------------------------------
 

@@ -179,6 +179,37 @@ def used_up_before_the_list_grows(x):
     return y, list(it)
 
 
+@case(1, 4, lambda: (*leaf(), [1, 2]))
+def callers_list_grown_before(x, values):
+    values.extend([3, 4, 5])
+    it = reversed(values)
+    next(it)
+    outside()
+    values[0] = 7
+    return x * 2, list(it)
+
+
+@case(1, 2, lambda: (*leaf(), [1, 2, 3, 4, 5]))
+def callers_list_cut(x, values):
+    it = iter(values)
+    next(it)
+    del values[1:]
+    outside()
+    values.extend([8, 9, 10])
+    return x * 2, list(it)
+
+
+@case(1, 6, lambda: (*leaf(), {"a": 1}))
+def callers_dict_grown_before(x, table):
+    table["b"] = 2
+    out = []
+    for k, v in table.items():
+        outside()
+        out.append((k, v))
+        table["b"] = 9
+    return x * 2, out
+
+
 # -- lazy iterators and generators ---------------------------------------------------------------------------
 
 

@@ -141,7 +141,7 @@ def _reversed(tx: Any, values: Any) -> VariableTracker:
             )
         values = values.native
     if isinstance(values, (ListVariable, TupleVariable)) and not isinstance(values, DequeVariable):
-        return ReversedIterator(values)
+        return ReversedIterator(values, tx.frame.steps_to_break())
     return tx.iterator_over(list(reversed(tx.unpack(values))))
 
 

@@ -115,11 +115,11 @@ class Raising:
         if owner.owner is not None and owner.source is None:  # the attributes of an object of the region: no dict yet
             return FixedIterator(DictViewVariable(owner, view).list(self))
         owner.guard_order(self)
-        return DictIterator(owner, view)
+        return DictIterator(owner, view, self.frame.steps_to_break())
 
     def sequence_iterator(self, owner: SequenceVariable) -> SequenceIterator:
         """An iterator over a list that may still change."""
-        return SequenceIterator(owner)
+        return SequenceIterator(owner, self.frame.steps_to_break())
 
     def unpack(self, values: VariableTracker) -> list[VariableTracker]:
         """Everything an iterable gives."""

@@ -12,19 +12,30 @@ from .iterators import IteratorVariable
 __all__ = ["DictIterator", "ReversedIterator", "SequenceIterator"]
 
 
+_USED_UP = 1 << 60
+_GROWN = "an iterator over a container of the caller that has changed its size before it"
+
+
+def _size_at_entry(tx: Any, owner: Any, otherwise: int) -> int:
+    """How many items a container of the caller has when the iterator is made: changes of it come after that."""
+    before = tx.side_effects.before.get(owner)
+    return otherwise if owner.source is None or before is None else len(before)
+
+
 class SequenceIterator(IteratorVariable):
     """An iterator over a list or tuple that sees later changes of it."""
 
-    __slots__ = ("owner", "position")
+    __slots__ = ("birth", "owner", "position")
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Any, birth: list[int]) -> None:
         self.source = None
         self.owner = owner
+        self.birth = birth
         self.position = 0
 
     def next(self, tx: Any) -> VariableTracker:
         if self.position >= len(self.owner.elements):
-            self.position = 1 << 60
+            self.position = _USED_UP
             raise tx.stop_iteration()
         self.position += 1
         return self.owner.at(tx, self.position - 1)
@@ -33,17 +44,20 @@ class SequenceIterator(IteratorVariable):
         return [self.owner]
 
     def reconstruct(self, cg: Any) -> None:
+        if _size_at_entry(cg.tx, self.owner, self.position) < self.position < _USED_UP:
+            cg.tx.break_at(self.birth, _GROWN)
         cg.call_constant(_iterator_at, [self.owner, ConstantVariable(self.position)])
 
 
 class ReversedIterator(IteratorVariable):
     """``reversed`` of a list or tuple: it sees later changes of it."""
 
-    __slots__ = ("owner", "position")
+    __slots__ = ("birth", "owner", "position")
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Any, birth: list[int]) -> None:
         self.source = None
         self.owner = owner
+        self.birth = birth
         self.position = len(owner.elements) - 1
 
     def python_type(self) -> type:
@@ -60,17 +74,20 @@ class ReversedIterator(IteratorVariable):
         return [self.owner]
 
     def reconstruct(self, cg: Any) -> None:
+        if _size_at_entry(cg.tx, self.owner, self.position + 1) <= self.position:
+            cg.tx.break_at(self.birth, _GROWN)
         cg.call_constant(_reversed_at, [self.owner, ConstantVariable(self.position)])
 
 
 class DictIterator(IteratorVariable):
     """An iterator over a dict or one of its views (``keys``, ``values``, ``items``): values are those at each step."""
 
-    __slots__ = ("order", "owner", "position", "view")
+    __slots__ = ("birth", "order", "owner", "position", "view")
 
-    def __init__(self, owner: Any, view: str) -> None:
+    def __init__(self, owner: Any, view: str, birth: list[int]) -> None:
         self.source = None
         self.owner = owner
+        self.birth = birth
         self.view = view
         self.order = list(owner.entries)
         self.position = 0
@@ -104,6 +121,8 @@ class DictIterator(IteratorVariable):
             return
         if list(self.owner.entries) != self.order:
             raise Unsupported("an iterator over a dict whose keys changed during iteration")
+        if _size_at_entry(cg.tx, self.owner, len(self.order)) != len(self.order):
+            cg.tx.break_at(self.birth, _GROWN)
         cg.call_constant(_dict_iterator_at, [self.owner, ConstantVariable(self.view), ConstantVariable(self.position)])
 
 
