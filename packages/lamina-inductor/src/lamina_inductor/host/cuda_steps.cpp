@@ -46,8 +46,8 @@ bool describe(GpuCall &call, Descriptor &d, const Argument &argument) {
     if (!cuda->encode_tiled) { PyErr_SetString(PyExc_RuntimeError, "the NVIDIA driver has no tensor descriptors; install a newer one"); return false; }
     unsigned block[5], steps[5] = {1, 1, 1, 1, 1};
     for (size_t i = 0; i < rank; ++i) block[i] = d.block[rank - 1 - i];
-    // CUDA: no interleaving, 256 bytes of promotion to the second cache, zeros outside
-    int status = cuda->encode_tiled(&d.map, d.type, (unsigned)rank, reinterpret_cast<void *>(now[0]), &now[1], &now[1 + rank], block, steps, 0, d.swizzle, 3, 0);
+    // no interleaving, lines of 128 bytes in the second cache, zeros outside
+    int status = cuda->encode_tiled(&d.map, d.type, (unsigned)rank, reinterpret_cast<void *>(now[0]), &now[1], &now[1 + rank], block, steps, 0, d.swizzle, 2, 0);
     if (!lm_cuda_ok(status, "describing a tensor")) return false;
     d.made_for = std::move(now);
     return true;

@@ -23,6 +23,7 @@ from .groups import Group
 from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_place
 from .materialize import materialize
 from .order import StepList, order_steps, readers_of
+from .row_values import merge_row_values
 from .steps import extern_step, whole
 from .style import CPU_LOOPS, LoopStyle
 from .trace import numel, same_size
@@ -53,6 +54,8 @@ def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], loop
     choose_layouts(lowered.values, lowered.outputs)
     fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late)
     materialize(fusion)
+    if loops.tiles:
+        merge_row_values(fusion)
     return _Assembly(name, lowered, fusion, loops).run()
 
 

@@ -37,7 +37,8 @@ class CompiledKernel:
 
     shared: bytes of shared memory. registers, spills: per thread, None when the tool that tells them is not there.
     clusters: blocks that work together as one program. scratch: bytes of memory that each program wants from the
-    launcher. descriptors: for each descriptor parameter (type, swizzle, bytes of an element), as the driver counts.
+    launcher. descriptors: for each descriptor parameter (type, swizzle, bytes of an element, block), as the driver
+    counts them.
     """
 
     name: str
@@ -50,7 +51,7 @@ class CompiledKernel:
     spills: int | None = None
     clusters: int = 1
     scratch: int = 0
-    descriptors: tuple[tuple[int, int, int], ...] = ()
+    descriptors: tuple[tuple[int, int, int, tuple[int, ...]], ...] = ()
 
 
 def import_triton() -> Any:
@@ -112,7 +113,7 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True,
         )
     registers, spills = resource_usage(result.asm["cubin"]) if usage else (None, None)
     metadata = result.metadata
-    found = [(d["elem_type"], d["swizzle"], d["elem_size"]) for d in getattr(metadata, "tensordesc_meta", None) or ()]
+    found = [_descriptor(d) for d in getattr(metadata, "tensordesc_meta", None) or ()]
     return CompiledKernel(
         kernel.name,
         sm,
@@ -126,6 +127,15 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True,
         int(getattr(metadata, "global_scratch_size", 0)),
         tuple(found),
     )
+
+
+_ELEMENTS = {8: 10, 9: 8, 10: 9}
+"""Element types of descriptors that the device and the driver's function count differently (float64, the floats)."""
+
+
+def _descriptor(found: dict[str, Any]) -> tuple[int, int, int, tuple[int, ...]]:
+    kind = found["elem_type"]
+    return _ELEMENTS.get(kind, kind), found["swizzle"], found["elem_size"], tuple(found["block_size"])
 
 
 def toolchain() -> str | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lamina_fx import DType, bool_, float64, int32
+from lamina_fx import DType, bool_, float32, float64, int32
 
 from .literals import has_type, language_type, literal
+from .narrow import FAST
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
 __all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
@@ -37,10 +38,12 @@ def wants_types(op: str, operand: DType) -> bool:
     return "lm_" in template and (operand.kind == "int" or "lm_float" in template)
 
 
-def expression(op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None) -> str:
+def expression(
+    op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None, fast: bool = False
+) -> str:
     """The expression of ``op`` on ``args``, which have type ``operand``; the result has type ``dtype``.
 
-    ``exponent``: the second argument of ``pow`` when it is a constant.
+    ``exponent``: the second argument of ``pow`` when it is a constant. ``fast``: see ``narrow``.
 
     Raises:
         NotImplementedError: there is no code for this operator and type; see ``supports``.
@@ -50,6 +53,8 @@ def expression(op: str, dtype: DType, operand: DType, args: Sequence[str], expon
     template = OPERATORS[operand.kind][op]
     if op == "pow" and exponent in CONSTANT_EXPONENTS:
         template = CONSTANT_EXPONENTS[exponent]
+    if fast and operand is float32:
+        template = FAST.get(op, template)
     if operand is float64:
         template = (
             WIDE_DIVISION.get(op, template).replace("tl.div_rn(", "lm_divide(").replace("tl.sqrt_rn(", "tl.sqrt(")

@@ -245,12 +245,12 @@ class _Planner:
             offset = _most(offset, other)
         return _POINTER, *self._at(Scratch(programs, offset)), 0
 
-    def _descriptor(self, given: Any, meta: tuple[int, int, int]) -> list[Any]:
+    def _descriptor(self, given: Any, meta: tuple[int, int, int, tuple[int, ...]]) -> list[Any]:
         assert type(given) is TensorDescriptor
-        kind, swizzle, item = meta
+        kind, swizzle, item, block = meta
         operand = given.operand
         sizes, strides = self.slots.slots(operand.shape), self.slots.slots(operand.strides)
-        self.descriptors.append((kind, swizzle, item, sizes, strides, given.block))
+        self.descriptors.append((kind, swizzle, item, sizes, strides, block))
         result: list[Any] = [(_DESCRIPTOR, *self._at(operand), len(self.descriptors) - 1)]
         result += [(_INT32, -1, -1, s) for s in sizes]
         return result + [(_INT64, -1, -1, s) for s in strides]

@@ -89,6 +89,11 @@ def _division(expr: Expr, names: dict[Symbol, str]) -> tuple[str, int]:
 def _boolean(expr: Any, names: dict[Symbol, str]) -> str:
     if isinstance(expr, Comparison):
         a, b = expr.args
+        # From how a bound is divided the compiler sees for how many neighbours a mask is the same: 64, and not 63.
+        if expr.symbol == "<=" and type(b) is Integer:
+            return f"{_write(a, names, _SUM)} < {b.value + 1}"
+        if expr.symbol in ("<", "<=") and type(a) is Integer:
+            return f"{_write(b, names, _SUM)} >= {a.value + (expr.symbol == '<')}"
         return f"{_write(a, names, _SUM)} {expr.symbol} {_write(b, names, _SUM)}"
     if isinstance(expr, (And, Or)):
         word = " & " if isinstance(expr, And) else " | "

@@ -34,6 +34,7 @@ from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import index_text
 from .literals import language_type, literal, typed_literal
+from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
@@ -106,6 +107,7 @@ class PhaseWriter:
         self.used: set[Symbol] = set()
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
+        self.narrow = narrow_names(phase.body)
         self.locals: dict[str, Local] = {}
         self.summed = False
         self.lines: list[str] = []
@@ -227,7 +229,8 @@ class PhaseWriter:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         last = stmt.args[-1]
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
-        self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent), stmt.dtype, shape)
+        fast = stmt.name in self.narrow
+        self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent, fast), stmt.dtype, shape)
 
     def _index_value(self, stmt: IndexValue) -> None:
         text, shape = self.index(stmt.expr), self.shape_of(stmt.expr)

@@ -27,10 +27,13 @@ def write_step(writer: PhaseWriter, item: Beside, value: str, mask: str) -> None
         if mask:
             writer.add(f'{item.of}_tile = tl.where({mask}, {value}, float("-inf"))')
             value = f"{item.of}_tile"
+        # One exponential: the lane's maximum or the new value is the larger of the two. A lane that has seen -inf only
+        # counts something, which its correction makes nothing of.
         writer.add(f"{item.of}_new = lm_maximum({own}, {value})")
-        # A lane that has seen -inf only must count as nothing.
-        writer.add(f'{item.of}_at = tl.where({item.of}_new == float("-inf"), 0.0, {item.of}_new)')
-        writer.add(f"{total} = {total} * tl.exp({own} - {item.of}_at) + tl.exp({value} - {item.of}_at)")
+        writer.add(f"{item.of}_less = tl.exp(tl.minimum({own}, {value}) - {item.of}_new)")
+        writer.add(f'{item.of}_less = tl.where({item.of}_new == float("-inf"), 0.0, {item.of}_less)')
+        grown, same = f"{total} * {item.of}_less + 1.0", f"{total} + {item.of}_less"
+        writer.add(f"{total} = tl.where({value} > {own}, {grown}, {same})")
         writer.add(f"{own} = {item.of}_new")
         return
     if mask:

@@ -76,6 +76,23 @@ def lm_divide(a, b):
     return a / b
 
 @triton.jit
+def lm_fast_erf(x):
+    a = tl.abs(x)
+    t = 1.0 / (1.0 + 0.3275911 * a)
+    p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    y = 1.0 - p * tl.exp(a * a * (-1.0))
+    y = tl.where(a < 0.04, 1.1283791671 * a * (1.0 - a * a * 0.33333334), y)
+    return tl.where(x < 0, y * (-1.0), y)
+
+@triton.jit
+def lm_fast_tanh(x):
+    a = tl.abs(x)
+    e = tl.exp(a * (-2.0))
+    y = (1.0 - e) / (1.0 + e)
+    y = tl.where(a < 0.02, a * (1.0 - a * a * 0.33333334), y)
+    return tl.where(x < 0, y * (-1.0), y)
+
+@triton.jit
 def lm_sign(x):
     return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 

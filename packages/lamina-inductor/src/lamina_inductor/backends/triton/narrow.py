@@ -1,0 +1,67 @@
+"""Values that only live on as half-precision numbers: their functions may be computed faster than float32 deserves.
+
+``narrow_names(body)``: float32 values all of whose uses are conversions to a half type, or arithmetic whose results are
+such values. ``FAST`` has the templates for them: division and root without correct rounding (2 ULP of float32), error
+function and hyperbolic tangent by short formulas (1.5e-7 absolute and 1e-5 relative: below a tenth of a ULP of
+bfloat16, half a ULP of float16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lamina_fx import float32
+
+from ...ir.kernel import Let, Stmt, walk
+
+__all__ = ["FAST", "narrow_names"]
+
+FAST: dict[str, str] = {
+    "div": "{0} / {1}", "reciprocal": "{one} / {0}", "sqrt": "tl.sqrt({0})", "erf": "lm_fast_erf({0})",
+    "tanh": "lm_fast_tanh({0})", "sigmoid": "{one} / ({one} + tl.exp({0} * (-1.0)))",
+    "silu": "{0} / ({one} + tl.exp({0} * (-1.0)))",
+}  # fmt: skip
+
+_THROUGH = frozenset(("add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "relu", "square", "abs", "fma"))
+
+
+def narrow_names(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """See the module."""
+    uses: dict[str, list[Any]] = {}
+    values: dict[str, Let] = {}
+    for stmt in walk(body):
+        if type(stmt) is Let:
+            values[stmt.name] = stmt
+        for name in _names(stmt):
+            uses.setdefault(name, []).append(stmt)
+    known: dict[str, bool] = {}
+
+    def narrow(name: str) -> bool:
+        if name not in known:
+            known[name] = False
+            known[name] = bool(uses.get(name)) and all(_ends(use) for use in uses[name])
+        return known[name]
+
+    def _ends(use: Any) -> bool:
+        if type(use) is not Let:
+            return False
+        if use.op == "convert_element_type":
+            return use.dtype.kind == "float" and use.dtype.itemsize == 2
+        return use.op in _THROUGH and use.dtype is float32 and narrow(use.name)
+
+    # from the end, so that the recursion is shallow
+    return frozenset(name for name in reversed(values) if values[name].dtype is float32 and narrow(name))
+
+
+def _names(stmt: Any) -> Iterator[str]:
+    """The values that a statement reads, by any of its parts."""
+    if type(stmt) is Let:
+        yield from [a for a in stmt.args if type(a) is str]
+        return
+    for field in ("value", "mask", "index", "expr"):
+        item = getattr(stmt, field, None)
+        if type(item) is str:
+            yield item
+        elif hasattr(item, "free_symbols"):
+            yield from [s.name for s in item.free_symbols]
