@@ -155,7 +155,7 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
     tiles = -(-problem.m // 128) * -(-problem.n // 128) * problem.batch
     filled = min(1.0, tiles / gpu.multiprocessors)
     waves = tiles / gpu.multiprocessors
-    part = waves / -(-waves // 1) if waves > 1 else max(filled, 0.7)  # it splits sums too
+    part = max(waves / -(-waves // 1), 0.8) if waves > 1 else max(filled, 0.7)  # it has other tiles, and splits sums
     compute = flops / (gpu.rates[problem.dtype] * gpu.library * part)
     moved = ((problem.m + problem.n) * problem.k + problem.m * problem.n) * size * problem.batch / gpu.memory
     time = gpu.launch + max(compute, moved)
@@ -170,22 +170,30 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
 
 def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gpu) -> float:
     need = resources(problem, candidate, gpu)
-    slots = resident(need, gpu)
-    programs = -(-problem.queries // candidate.block_m) * problem.heads
-    keys = float(-(-problem.keys // candidate.block_n) * candidate.block_n)
+    kept, walked = candidate.block_m, candidate.block_n
+    length, other = problem.queries, problem.keys
+    if problem.backward:  # the gradients of keys and values cost most: they keep keys and walk queries
+        kept, walked, length, other = walked, kept, other, length
+    programs = -(-length // kept) * problem.heads
+    busy = min(resident(need, gpu), 4, max(1, programs // gpu.multiprocessors))
+    steps = float(-(-other // walked) * walked)
     if problem.causal:  # and the tiles that the diagonal cuts
-        keys = keys / 2 + (candidate.block_m + candidate.block_n) / 2
-    products = 5 if problem.backward else 2
-    flops = products * candidate.block_m * keys * (problem.width + problem.value_width)
-    exponentials = candidate.block_m * keys
+        steps = steps / 2 + (kept + walked) / 2
+    products = 6 if problem.backward else 2
     rate = gpu.rates[problem.dtype] / gpu.multiprocessors
     if problem.dtype != "float32":
-        rate *= {16: 0.25, 32: 0.4, 64: 0.6}.get(min(candidate.block_m, candidate.block_n), 0.75)
-    busy = min(slots, max(1, programs // gpu.multiprocessors))
-    arithmetic = flops / rate
-    other = exponentials * 20 / (128 * 1.7e9)
+        rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)
+    arithmetic = products * kept * steps * (problem.width + problem.value_width) / rate
+    elementwise = kept * steps * (30 if problem.backward else 20) / (128 * 1.7e9)
     overlap = max(0.0, 0.7 - 0.15 * (busy - 1))  # of the smaller part, what other programs do not hide
-    one = (max(arithmetic, other) + overlap * min(arithmetic, other)) * busy
-    one *= 1.15 if candidate.stages < 3 and not problem.backward else 1.0
+    one = (max(arithmetic, elementwise) + overlap * min(arithmetic, elementwise)) * busy
+    one *= 1.1 if candidate.stages < 3 else 1.0
+    one *= 1.15 if problem.backward and need.registers > 200 else 1.0
     waves = -(-programs // (gpu.multiprocessors * busy))
-    return gpu.launch + waves * (one + 1.5e-6)
+    return gpu.launch * (3 if problem.backward else 1) + waves * (one + 1.5e-6)
+
+
+def _forward_rate(candidate: AttentionCandidate) -> float:
+    """The part of the rate that a forward pass with these tiles reaches."""
+    part = {16: 0.15, 32: 0.25}.get(min(candidate.block_m, candidate.block_n), 0.75)
+    return part * (1.25 if candidate.block_m >= 128 and candidate.warps >= 8 else 1.0)
