@@ -7,6 +7,7 @@ from typing import Any
 
 from ...ir.kernel import Kernel
 from ...ir.program import KernelCall, Launch, Program
+from .arg_searches import split_arg_searches
 from .index_matches import narrow_index_matches
 from .peepholes import rewrite_small
 from .random_blocks import block_random
@@ -19,7 +20,8 @@ __all__ = ["prepare_kernel", "prepare_program"]
 
 def prepare_kernel(kernel: Kernel) -> Kernel:
     """The kernel as it is printed."""
-    return split_sums(rewrite_small(narrow_index_matches(block_random(find_transposes(kernel)))))
+    kernel = split_arg_searches(block_random(find_transposes(kernel)))
+    return split_sums(rewrite_small(narrow_index_matches(kernel)))
 
 
 def prepare_program(program: Program) -> Program:
