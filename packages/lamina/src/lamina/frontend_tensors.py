@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class FrontendTensors:
         return [tensor_matches(source, value, fake.spec, flag_mask=1, flag_values=int(value._requires_grad))]
 
     def memory_guards(
-        self, id: str, args: Sequence[Any], kwargs: dict[str, Any], inputs: Sequence[tuple[Any, Source, Any]]
+        self, id: str, args: Sequence[Any], kwargs: dict[str, Any], inputs: Iterable[tuple[Any, Source, Any]]
     ) -> list[Guard]:
         """``as_strided`` counts from the start of the storage: where an input begins in it must stay so."""
         if id != "as_strided.storage":

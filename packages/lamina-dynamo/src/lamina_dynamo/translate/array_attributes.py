@@ -135,7 +135,8 @@ class ArrayAttributes:
         check = getattr(self.frontend, "memory_guards", None)
         if check is None:
             return
-        inputs = [(value, tensor.source, tensor.fake) for value, tensor in self.arrays if tensor.source is not None]
+        # not a list: it is asked about every operator, and looks at the inputs for few
+        inputs = ((value, tensor.source, tensor.fake) for value, tensor in self.arrays if tensor.source is not None)
         for guard in check(id, args, kwargs, inputs):
             self.guard(guard)
 
