@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lamina_fx import Graph
 
 from ...host.gpu import GpuInfo, gpu_launcher
 from .artifact import GpuArtifact
-from .build import build_artifact
+from .build import describe
 from .program import TritonProgram
 from .templates.trial import repeated
 from .workers import compile_kernels
@@ -43,7 +44,10 @@ class GpuMeasure:
     def _artifact(self, trial: TritonProgram, count: int) -> GpuArtifact:
         graph = Graph()
         graph.output(())
-        return build_artifact(graph, repeated(trial, count), self.info, {}, None)
+        emitted = repeated(trial, count)
+        compiled = compile_kernels(emitted.kernels, self.info.sm)
+        description = replace(describe(graph, emitted, compiled, self.info, {}), device=self.device)
+        return GpuArtifact(description, b"".join([k.cubin for k in compiled]))
 
     def _seconds(self, artifact: GpuArtifact) -> float:
         launcher = gpu_launcher()
