@@ -16,11 +16,11 @@ __all__ = ["Row", "call_times", "least", "slope"]
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, the budget for it, and the unit of both."""
+    """What was measured, the budget for it (None: the design has none), and the unit of both."""
 
     name: str
     measured: float
-    budget: float
+    budget: float | None
     unit: str = "us"
 
 

@@ -22,16 +22,17 @@ __all__ = ["main"]
 
 def main(words: list[str]) -> int:
     """Print the rows whose group contains one of ``words``; returns how many are over their budget."""
-    print(f"{'':58}{'measured':>10}{'budget':>10}")
+    print(f"{'':62}{'measured':>10}{'budget':>10}")
     over = 0
     for group, rows in {**STAGE_ROWS, **CALL_ROWS}.items():
         if words and not any(word in group for word in words):
             continue
         print(group)
         for row in rows():
-            mark = "" if row.measured <= row.budget else "   OVER"
+            mark = "" if row.budget is None or row.measured <= row.budget else "   OVER"
             over += bool(mark)
-            print(f"  {row.name:56}{row.measured:10.2f}{row.budget:10.2f} {row.unit}{mark}", flush=True)
+            budget = "" if row.budget is None else f"{row.budget:.2f}"
+            print(f"  {row.name:60}{row.measured:10.2f}{budget:>10} {row.unit}{mark}", flush=True)
     print("every row is within its budget" if not over else f"{over} rows are over their budget")
     return over
 
