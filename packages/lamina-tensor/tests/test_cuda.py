@@ -104,7 +104,14 @@ def test_default_device() -> None:
     assert lt.zeros(2).is_cuda and lt.tensor([1]).is_cuda and lt.rand(2).is_cuda and lt.arange(3).is_cuda
     assert nn.Linear(2, 2).weight.is_cuda and str(lt.get_default_device()) == "cuda:0"
     assert lt.zeros(2, device="cpu").device.type == "cpu"
+    with lt.device("cpu"):
+        assert lt.zeros(2).device.type == "cpu"
     lt.set_default_device(None)
+    assert lt.zeros(2).device.type == "cpu"
+    with lt.device("cuda:1"), lt.device("cuda"):
+        assert lt.zeros(2).get_device() == 0
+    with lt.device("cuda:1") as where:
+        assert lt.rand(2).device == where and nn.Linear(1, 1).bias.device == where
     assert lt.zeros(2).device.type == "cpu"
 
 

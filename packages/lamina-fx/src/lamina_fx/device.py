@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-__all__ = ["CPU", "Device"]
+from collections.abc import Callable
+
+__all__ = ["CPU", "Device", "register_default"]
 
 _TYPES = ("cpu", "cuda", "meta")
 
@@ -40,6 +42,16 @@ class Device:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Device cannot be changed")
 
+    def __enter__(self) -> Device:
+        """Inside, it is where a front end's tensors are made when no device is given."""
+        if not _DEFAULTS:
+            raise RuntimeError(f"with {self!r}: no front end is loaded that makes tensors there")
+        _ENTERED.append(_DEFAULTS[0](self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _DEFAULTS[0](_ENTERED.pop())
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
 
@@ -55,6 +67,16 @@ class Device:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return Device, (str(self),)
+
+
+_DEFAULTS: list[Callable[[Device], Device]] = []
+"""A front end's function that sets the default device and returns what it was."""
+_ENTERED: list[Device] = []
+
+
+def register_default(switch: Callable[[Device], Device]) -> None:
+    """``switch(device)`` sets where a front end makes tensors by default, and returns where that was: for ``with``."""
+    _DEFAULTS[:] = [switch]
 
 
 CPU = Device("cpu")

@@ -36,6 +36,22 @@ def default_device() -> Device:
     return _DEFAULT[0]
 
 
+def switch_default_device(device: Device) -> Device:
+    """Let ``default_device`` be another one; returns what it was.
+
+    Raises:
+        RuntimeError: ``"cuda"`` without a GPU, or ``"meta"``.
+    """
+    if device.type == "meta":
+        raise RuntimeError("the default device cannot be 'meta'; give device='meta' to each call")
+    if device.type == "cuda":
+        from .cuda.activation import cuda_device, device_index
+
+        device = cuda_device(device_index(device))
+    before, _DEFAULT[0] = _DEFAULT[0], CPU if device == CPU else device
+    return before
+
+
 def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:

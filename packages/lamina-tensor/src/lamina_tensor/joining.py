@@ -7,12 +7,14 @@ from typing import Any
 from numpy._core import umath
 
 from lamina_fx import CPU, DTYPES, TensorSpec
+from lamina_fx.device import register_default
 from lamina_prims.arrays import numpy_dtype, register_device
 from lamina_prims.modes import MODES
 from lamina_prims.registry import operators
 
 from . import _C
 from .autograd.record import record
+from .creation import switch_default_device
 from .dispatch import FAST, make_fast, slow_call
 from .kernels import KERNELS, UFUNCS, VIEWS
 from .methods import install_methods
@@ -45,6 +47,7 @@ def _namespace_on(index: int | None) -> Any:
 
 
 register_device(_namespace_on)
+register_default(switch_default_device)
 for _id in (*UFUNCS, *KERNELS, *VIEWS):
     if (_op := operators().get(_id)) is not None:
         FAST[_op] = make_fast(_op, _id)

@@ -55,14 +55,7 @@ def set_default_device(device: Any) -> None:
     Raises:
         RuntimeError: ``"cuda"`` without a GPU, or ``"meta"``.
     """
-    where = CPU if device is None or Device(device) == CPU else Device(device)
-    if where.type == "meta":
-        raise RuntimeError("set_default_device('meta') is not supported; give device='meta' to each call")
-    if where.type == "cuda":
-        from .cuda.activation import cuda_device, device_index
-
-        where = cuda_device(device_index(where))
-    creation._DEFAULT[0] = where
+    creation.switch_default_device(CPU if device is None else Device(device))
 
 
 def set_default_tensor_type(t: Any) -> None:
