@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SMALL, emit_with, floats, kept_graph
+from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SMALL, SYMBOLIC, emit_with, floats, kept_graph
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
 from lamina_fx.symbolic import ShapeEnv
@@ -164,7 +164,10 @@ def report() -> dict[str, str | None]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("case", [f"{n}: {label(c)}" for n, (_, _, found) in CASES.items() for c in found])
+ALL = {name: case[2] for name, case in (CASES | SYMBOLIC).items()}
+
+
+@pytest.mark.parametrize("case", [f"{n}: {label(c)}" for n, found in ALL.items() for c in found])
 def test_templates_compute_what_the_references_do(case: str, report: dict[str, str | None]) -> None:
     assert report[case] is None, report[case]
 

@@ -19,6 +19,7 @@ from lamina_inductor.tune.candidates import AttentionCandidate, GemmCandidate, L
 from lamina_inductor.tune.devices import GPUS, gpu_of
 from lamina_inductor.tune.model import estimate, fits, rank, resources
 from lamina_inductor.tune.problems import AttentionProblem, GemmProblem
+from lamina_inductor.tune.progress import progress_line
 from lamina_inductor.tune.records import Records
 from lamina_inductor.tune.tables import candidates
 from lamina_inductor.tune.tuner import Tuner
@@ -197,6 +198,28 @@ def test_a_trial_is_the_step_alone_in_memory_of_its_own() -> None:
         own = [s for s in steps if type(s) is ExternStep or not s.kernel.name.startswith("noise")]
         assert len(own) == (6 if name == "library" or "split" in name else 3)
     assert "library" in found
+
+
+def test_trials_fill_masks_and_indices() -> None:
+    """A mask is true, so that nothing is skipped, and an index is 0, so that none is out of range."""
+    fn = lambda q, k, v, m: ops.attention_with_lse(q, k, v, m, False, 0.5)[0]  # noqa: E731
+    inputs = (*(floats(2, 64, 16) for _ in range(3)), np.ones((64, 64), bool))
+    kernels = {k.name: k.source for k in repeated(trials(fn, inputs)[0][1], 1).kernels}
+    assert "bits >= 0" in kernels["noise_bool"] and "* 1.9073486328125e-06 - 1.0" in kernels["noise_float32"]
+    fn = lambda x, w, t, i: ops.add(ops.matmul(x, w), ops.embedding(i, t))  # noqa: E731
+    inputs = (floats(64, 64), floats(64, 64), floats(9, 64), np.zeros(64, np.int64))
+    found = {k.name: k.source for _, t in trials(fn, inputs) for k in repeated(t, 1).kernels}
+    assert "(bits * 0).to(tl.int64)" in found["noise_int64"]
+
+
+def test_the_progress_line_is_for_terminals(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    with progress_line("a product", 2) as done:
+        done("first 3 us")
+    assert capfd.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress_line("a product", 2) as done:
+        done("first 3 us")
+        done("second 4 us")
 
 
 def test_attention_has_trials() -> None:

@@ -11,13 +11,14 @@ import ml_dtypes
 import numpy as np
 from tracing import spec_of
 
-from lamina_fx import Graph, GraphBuilder, float32
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import TritonBackend, TritonProgram
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, GemmCandidate
 from lamina_prims import decompose, ops
 
-__all__ = ["ATTENTIONS", "CONVOLUTIONS", "GEMMS", "emit_with", "kept_graph"]
+__all__ = ["ATTENTIONS", "CONVOLUTIONS", "GEMMS", "SYMBOLIC", "emit_with", "kept_graph"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -29,11 +30,20 @@ def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
 
 
-def kept_graph(fn: Any, inputs: tuple[Any, ...]) -> Graph:
-    """The graph of ``fn`` over arrays like these, in strict primitives and what the backend keeps."""
+def kept_graph(fn: Any, inputs: tuple[Any, ...], symbolic: tuple[int, ...] = ()) -> Graph:
+    """The graph of ``fn`` over arrays like these, in strict primitives and what the backend keeps.
+
+    ``symbolic``: sizes that are symbols wherever they stand.
+    """
     graph = Graph()
     builder = GraphBuilder(graph)
-    values = [builder.proxy(graph.placeholder(f"x{k}", spec=spec_of(a))) for k, a in enumerate(inputs)]
+    env = ShapeEnv()
+    symbols: dict[int, Any] = {size: env.create_symbol(size, f"size {size}") for size in symbolic}
+    values = []
+    for k, array in enumerate(inputs):
+        spec = spec_of(array)
+        spec = TensorSpec(tuple([symbols.get(n, n) for n in spec.shape]), spec.dtype) if symbols else spec
+        values.append(builder.proxy(graph.placeholder(f"x{k}", spec=spec)))
     result = fn(*values)
     graph.output(tuple(r.node for r in (result if isinstance(result, tuple) else (result,))))
     return decompose(graph, level="prims", keep=TritonBackend.keep)
@@ -61,7 +71,7 @@ def batch_of_heads(q: Any, k: Any) -> Any:
 def split_heads(x: Any, w: Any, b: Any) -> Any:
     """(B, T, C) to (B, H, T, D)."""
     y = ops.add(ops.matmul(x, w), b)
-    return ops.permute(ops.reshape(y, (2, 20, 4, 16)), (0, 2, 1, 3))
+    return ops.permute(ops.reshape(y, (*x.shape[:2], 4, 16)), (0, 2, 1, 3))
 
 
 def gathered(x: Any, w: Any, table: Any, index: Any) -> Any:
@@ -260,4 +270,28 @@ CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] 
     "1x1": (convolve(), (floats(2, 32, 7, 5), floats(24, 32, 1, 1)), (SMALL,)),
     "1d": (convolve(padding=2, rank=1), (floats(2, 16, 33), floats(24, 16, 5)), (SMALL,)),
     "3d": (convolve(padding=1, stride=(1, 2, 1), rank=3), (floats(1, 16, 4, 5, 6), floats(8, 16, 3, 3, 3)), (SMALL,)),
+}  # fmt: skip
+
+
+# -- symbolic sizes --------------------------------------------------------------------------------------
+
+SYMBOLIC: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]] = {
+    "rows": (
+        lambda x, w, b: ops.relu(ops.add(ops.matmul(x, w), b)), (floats(37, 32), floats(32, 64), floats(64)),
+        (SMALL, PERSISTENT, SPLIT), (37,),
+    ),
+    "every size": (ops.matmul, (floats(37, 45), floats(45, 70)), (SMALL, PERSISTENT, SPLIT), (37, 45, 70)),
+    "batch and length": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (SMALL,), (2, 20)),
+    "attention of any length": (
+        attention(causal=True), matrices((2, 3), 45, 45, 16), TILES, (2, 45),
+    ),
+    "a mask of any length": (
+        attention(mask=True), (*matrices((2, 3), 45, 37, 16), with_empty_rows(45, 37)), TILE, (45, 37),
+    ),
+    "gradients of any length": (
+        backward(causal=True), (*gradients((2, 3), 45, 16), *matrices((2, 3), 45, 45, 16)), TILE, (2, 45),
+    ),
+    "images of any number": (
+        convolve(padding=1), (floats(5, 16, 7, 6), floats(8, 16, 3, 3)), (SMALL,), (5,),
+    ),
 }  # fmt: skip

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import fields, replace
 from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
@@ -20,12 +21,13 @@ import triton.language as tl
 import triton_interpreted as base
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
-from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, emit_with, kept_graph
+from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SYMBOLIC, emit_with, kept_graph
 
 from lamina_fx import Graph, Interpreter
+from lamina_fx.symbolic import Expr
 from lamina_inductor.backends.triton import TritonProgram, load_function
 from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor
-from lamina_inductor.ir.program import Operand
+from lamina_inductor.ir.program import Buffer, Operand, Program
 from lamina_inductor.tune.candidates import label
 from lamina_prims import operator
 from lamina_prims.modes import creating
@@ -47,21 +49,41 @@ def multiply_bfloat16() -> None:
     interpreter.InterpreterBuilder.create_dot = create_dot
 
 
+class Sizes:
+    """Values of a program's size symbols for these inputs."""
+
+    def __init__(self, program: Program, inputs: list[np.ndarray]) -> None:
+        self.known = {s.symbol: inputs[s.input].shape[s.dim or 0] for s in program.sizes}
+
+    def __call__(self, value: Any) -> Any:
+        """A number, or numbers in a tuple or in the fields of something."""
+        if isinstance(value, Expr):
+            return int(value.evaluate(self.known))
+        if isinstance(value, tuple):
+            return tuple([self(v) for v in value])
+        if isinstance(value, TensorDescriptor):
+            return TensorDescriptor(self(value.operand), value.block)
+        if isinstance(value, (Operand, Buffer, Scratch)):
+            return replace(value, **{f.name: self(getattr(value, f.name)) for f in fields(value)})
+        return value
+
+
 def run(program: TritonProgram, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """The buffers that the program returns. Scratch memory starts full of NaN."""
+    size = Sizes(program.program, inputs)
     memory: dict[str, np.ndarray] = {}
     for buffer in program.program.buffers.values():
         given = {"input": inputs, "constant": program.program.constants}.get(buffer.storage)
-        memory[buffer.name] = base.fresh(buffer) if given is None else given[buffer.index]
+        memory[buffer.name] = base.fresh(size(buffer)) if given is None else given[buffer.index]
     scratch = np.full(1 << 20, 0xFF, np.uint8)
     error = np.zeros(1, np.int32)
     for launch in program.launches:
         function = load_function(launch.kernel)
         function.fn.__globals__["libdevice"] = base.Library()
         kinds = [kind for _, kind in launch.kernel.parameters]
-        arguments = [_argument(b, memory, scratch, k) for b, k in zip(launch.buffers, kinds, strict=False)]
-        arguments += [*launch.sizes, *([base.HostTensor(error)] if launch.kernel.checks else [])]
-        function[launch.grid](*arguments, **launch.kernel.constants)
+        arguments = [_argument(size(b), memory, scratch, k) for b, k in zip(launch.buffers, kinds, strict=False)]
+        arguments += [*size(launch.sizes), *([base.HostTensor(error)] if launch.kernel.checks else [])]
+        function[size(launch.grid)](*arguments, **launch.kernel.constants)
     assert not error[0]
     return [memory[r.value] for r in program.program.outputs]
 
@@ -119,10 +141,12 @@ def main(names: list[str]) -> None:
     multiply_bfloat16()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name, (fn, inputs, candidates) in (GEMMS | ATTENTIONS | CONVOLUTIONS).items():
+    known = {name: (*case, ()) for name, case in (GEMMS | ATTENTIONS | CONVOLUTIONS).items()}
+    for name, (fn, inputs, candidates, symbolic) in (known | SYMBOLIC).items():
         for candidate in candidates if not names or name in names else ():
             try:
-                report[f"{name}: {label(candidate)}"] = check(kept_graph(fn, inputs), inputs, candidate)
+                graph = kept_graph(fn, inputs, symbolic)
+                report[f"{name}: {label(candidate)}"] = check(graph, inputs, candidate)
             except Exception as error:  # noqa: BLE001 - the test of this case says what it is
                 report[f"{name}: {label(candidate)}"] = f"{type(error).__name__}: {error}"
     print(json.dumps(report))

@@ -17,6 +17,7 @@ from ....tune.devices import Gpu, gpu_of
 from ....tune.model import rank
 from ....tune.problems import AttentionProblem, GemmProblem, Problem
 from ....tune.tables import candidates
+from ....tune.tuner import Tuner
 from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
@@ -54,15 +55,15 @@ class TemplatePlanner:
         ranked = rank(problem, candidates(problem), self.gpu)
         if not ranked:
             return None
-        if any(_is_symbolic(o) for o in _all_operands(step)):
-            return show(ranked[0])  # nothing can be measured
+        unknown = any(_is_symbolic(o) for o in _all_operands(step))
 
         def trial(candidate: Candidate) -> Any:
             from .trial import trial_of  # it prints programs, which ask planners
 
             return trial_of(step, program, _Fixed(show(candidate)))
 
-        return show(self.choose(problem, ranked, trial))
+        choose = best_guess if unknown and isinstance(self.choose, Tuner) else self.choose  # it cannot be measured
+        return show(choose(problem, ranked, trial))
 
     def _problem(self, step: Any, program: Program) -> tuple[Problem, Callable[[Candidate], Any]] | None:
         """What a step asks, and how a candidate answers; None: no template."""

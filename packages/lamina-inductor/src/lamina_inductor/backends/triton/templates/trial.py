@@ -1,4 +1,5 @@
-"""One step of a program as a program of its own, for a tuner to measure: its buffers are workspace, full of noise.
+"""One step of a program as a program of its own, for a tuner to measure: its buffers are workspace, full of noise
+(masks: all true; integers, which may be indices: 0).
 
 The program runs the step ``count`` times and returns one number, whose reading waits for the rest.
 """
@@ -12,7 +13,7 @@ from lamina_fx import float32
 
 from ....ir.program import Buffer, Program, Result
 from ..emit import emit_program
-from ..literals import language_type, pointer_type
+from ..literals import has_type, language_type, pointer_type
 from ..program import TritonKernel, TritonLaunch, TritonProgram
 from ..tiles import Tile, constant
 from .expand import Planner
@@ -41,8 +42,8 @@ def trial_of(step: Any, program: Program, planner: Planner) -> TritonProgram:
 
 
 def repeated(trial: TritonProgram, count: int) -> TritonProgram:
-    """Noise into the floating-point buffers, the step ``count`` times, and the number that is returned."""
-    fills = [_fill(b) for b in trial.program.buffers.values() if b.dtype.kind == "float" and b.dtype.itemsize >= 2]
+    """Noise into the buffers, the step ``count`` times, and the number that is returned."""
+    fills = [_fill(b) for b in trial.program.buffers.values() if has_type(b.dtype)]
     launches = [f for f in fills if f.buffers != ("done",)]
     last = [f for f in fills if f.buffers == ("done",)]
     kernels = {f.kernel.name: f.kernel for f in fills}
@@ -58,12 +59,14 @@ def _extent(buffer: Buffer) -> int:
 
 def _fill(buffer: Buffer) -> TritonLaunch:
     name = f"noise_{buffer.dtype.name}"
+    value = {"bool": "bits >= 0", "int": f"(bits * 0).to({language_type(buffer.dtype)})"}.get(
+        buffer.dtype.kind, f"(bits.to(tl.float32) * 1.9073486328125e-06 - 1.0).to({language_type(buffer.dtype)})"
+    )
     source = f"""@triton.jit
 def {name}(target, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     bits = (i * 2654435761 + (i >> 7) * 40503) & 0xFFFFF
-    x = bits.to(tl.float32) * 1.9073486328125e-06 - 1.0
-    tl.store(target + i, x.to({language_type(buffer.dtype)}), i < n)
+    tl.store(target + i, {value}, i < n)
 """
     parameters = (("target", pointer_type(buffer.dtype)), ("n", "i64"))
     kernel = TritonKernel(
