@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import fields, replace
 from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
@@ -22,11 +23,14 @@ import numpy as np
 import triton.language as tl
 from tracing import copied, trace
 from triton.runtime import interpreter
+from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
 from triton_corpus import CASES, OPERATORS, graph_of
 
 from lamina_fx import Graph, Interpreter
+from lamina_fx.symbolic import Expr
 from lamina_inductor.backends.triton import TritonBackend, TritonProgram, load_function
-from lamina_inductor.ir.program import Buffer
+from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor
+from lamina_inductor.ir.program import Buffer, Operand, Program
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 from lamina_prims.modes import creating
@@ -93,6 +97,22 @@ def round_to_bfloat16() -> None:
     interpreter.InterpreterBuilder.cast_impl = cast_impl
 
 
+def multiply_bfloat16() -> None:
+    """The interpreter multiplies the bits of bfloat16; widen them first."""
+    dot = interpreter.InterpreterBuilder.create_dot
+
+    def widen(handle: Any) -> Any:
+        if handle.dtype.scalar != tl.bfloat16:
+            return handle
+        bits = handle.data.astype(np.uint32) << np.uint32(16)
+        return interpreter.TensorHandle(bits.view(np.float32), tl.float32)
+
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        return dot(self, widen(a), widen(b), *rest)
+
+    interpreter.InterpreterBuilder.create_dot = create_dot
+
+
 def keep_scalar_conditions() -> None:
     """A comparison of scalars has the dtype of what was compared; say that it is a bool before it becomes a tile."""
     splat = interpreter.InterpreterBuilder.create_splat
@@ -111,7 +131,7 @@ class Library:
     """libdevice by NumPy."""
 
     names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"} | {
-        "atanh": "arctanh", "pow": "power", "atan2": "arctan2"
+        "atanh": "arctanh", "pow": "power", "atan2": "arctan2", "fast_dividef": "divide"
     }  # fmt: skip
 
     def __getattr__(self, name: str) -> Any:
@@ -128,20 +148,59 @@ class Library:
         return call
 
 
+class Sizes:
+    """Values of a program's size symbols for these inputs."""
+
+    def __init__(self, program: Program, inputs: list[np.ndarray]) -> None:
+        self.known = {s.symbol: inputs[s.input].shape[s.dim or 0] for s in program.sizes}
+
+    def __call__(self, value: Any) -> Any:
+        """A number, or numbers in a tuple or in the fields of something."""
+        if isinstance(value, Expr):
+            return int(value.evaluate(self.known))
+        if isinstance(value, tuple):
+            return tuple([self(v) for v in value])
+        if isinstance(value, TensorDescriptor):
+            return TensorDescriptor(self(value.operand), value.block)
+        if isinstance(value, (Operand, Buffer, Scratch)):
+            return replace(value, **{f.name: self(getattr(value, f.name)) for f in fields(value)})
+        return value
+
+
 def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarray], int]:
-    """The buffers that the program returns, and the error word."""
+    """The buffers that the program returns, and the error word. Scratch memory starts full of NaN."""
+    size = Sizes(program.program, inputs)
     memory: dict[str, np.ndarray] = {}
     for buffer in program.program.buffers.values():
         given = {"input": inputs, "constant": program.program.constants}.get(buffer.storage)
-        memory[buffer.name] = fresh(buffer) if given is None else given[buffer.index]
+        memory[buffer.name] = fresh(size(buffer)) if given is None else given[buffer.index]
+    scratch = np.full(1 << 20, 0xFF, np.uint8)
     error = np.zeros(1, np.int32)
     for launch in program.launches:
         function = load_function(launch.kernel)
         function.fn.__globals__["libdevice"] = Library()
-        arguments: list[Any] = [HostTensor(memory[b] if type(b) is str else table(b, memory)) for b in launch.buffers]
-        arguments += [*launch.sizes, *([HostTensor(error)] if launch.kernel.checks else [])]
-        function[launch.grid](*arguments, **launch.kernel.constants)
+        kinds = [kind for _, kind in launch.kernel.parameters]
+        arguments = [_argument(size(b), memory, scratch, k) for b, k in zip(launch.buffers, kinds, strict=False)]
+        arguments += [*size(launch.sizes), *([HostTensor(error)] if launch.kernel.checks else [])]
+        function[size(launch.grid)](*arguments, **launch.kernel.constants)
     return [memory[r.value] for r in program.program.outputs], int(error[0])
+
+
+_TYPES = {"*fp32": np.dtype(np.float32), "*fp16": np.dtype(np.float16), "*bf16": np.dtype(ml_dtypes.bfloat16)}
+_TYPES["*i32"] = np.dtype(np.int32)
+
+
+def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray, kind: str = "") -> Any:
+    if isinstance(value, Scratch):
+        assert value.offset + value.bytes <= scratch.nbytes
+        return HostTensor(scratch[value.offset :].view(_TYPES[kind]))
+    if isinstance(value, TensorDescriptor):
+        shape, strides = list(value.operand.shape), list(value.operand.strides)
+        return HostDescriptor(_argument(value.operand, memory, scratch), shape, strides, list(value.block))
+    if isinstance(value, Operand):
+        flat = np.lib.stride_tricks.as_strided(memory[value.buffer], (1 << 30,), (memory[value.buffer].itemsize,))
+        return HostTensor(flat[value.offset :])
+    return HostTensor(memory[value] if isinstance(value, str) else table(value, memory))
 
 
 def table(cells: Any, memory: dict[str, np.ndarray]) -> np.ndarray:
@@ -215,6 +274,7 @@ def bad_index() -> str | None:
 def main(names: list[str]) -> None:
     round_to_bfloat16()
     keep_scalar_conditions()
+    multiply_bfloat16()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     for name in names or [*CASES, "bad index", *OPERATORS]:

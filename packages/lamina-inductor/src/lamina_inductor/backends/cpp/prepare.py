@@ -7,8 +7,8 @@ from typing import Any
 
 from ...ir.kernel import Kernel
 from ...ir.program import KernelCall, Launch, Program
+from ...schedule.index_matches import narrow_index_matches
 from .arg_searches import split_arg_searches
-from .index_matches import narrow_index_matches
 from .peepholes import rewrite_small
 from .random_blocks import block_random
 from .split_sums import split_sums

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lamina_fx import DType, bool_, float32, float64, int32
 
 from .literals import has_type, language_type, literal
-from .narrow import FAST
+from .narrow import FAST, FASTER
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
 __all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
@@ -39,11 +39,11 @@ def wants_types(op: str, operand: DType) -> bool:
 
 
 def expression(
-    op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None, fast: bool = False
+    op: str, dtype: DType, operand: DType, args: Sequence[str], exponent: float | None = None, fast: bool | None = None
 ) -> str:
     """The expression of ``op`` on ``args``, which have type ``operand``; the result has type ``dtype``.
 
-    ``exponent``: the second argument of ``pow`` when it is a constant. ``fast``: see ``narrow``.
+    ``exponent``: the second argument of ``pow`` when it is a constant. ``fast``: as ``narrow_names`` has it, or None.
 
     Raises:
         NotImplementedError: there is no code for this operator and type; see ``supports``.
@@ -53,8 +53,8 @@ def expression(
     template = OPERATORS[operand.kind][op]
     if op == "pow" and exponent in CONSTANT_EXPONENTS:
         template = CONSTANT_EXPONENTS[exponent]
-    if fast and operand is float32:
-        template = FAST.get(op, template)
+    if fast is not None and operand is float32:
+        template = FASTER.get(op, FAST.get(op, template)) if fast else FAST.get(op, template)
     if operand is float64:
         template = (
             WIDE_DIVISION.get(op, template).replace("tl.div_rn(", "lm_divide(").replace("tl.sqrt_rn(", "tl.sqrt(")

@@ -22,6 +22,7 @@ from ...ir.program import (
     Program,
 )
 from ...schedule.copies import copy_call
+from ...schedule.index_matches import narrow_index_matches
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
@@ -122,7 +123,7 @@ def _refused(call: KernelCall, reason: str) -> ExternStep:
 
 
 def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
-    kernel = calls[0].kernel
+    kernel = narrow_index_matches(calls[0].kernel)
     wide = any(_is_large(program.buffers[b]) for call in calls for b in call.buffers)
     phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
     result: list[_Phase] = []

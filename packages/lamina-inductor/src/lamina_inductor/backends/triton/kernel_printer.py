@@ -229,7 +229,7 @@ class PhaseWriter:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         last = stmt.args[-1]
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
-        fast = stmt.name in self.narrow
+        fast = self.narrow.get(stmt.name)
         self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent, fast), stmt.dtype, shape)
 
     def _index_value(self, stmt: IndexValue) -> None:

@@ -1,9 +1,9 @@
 """Values that only live on as half-precision numbers: their functions may be computed faster than float32 deserves.
 
-``narrow_names(body)``: float32 values all of whose uses are conversions to a half type, or arithmetic whose results are
-such values. ``FAST`` has the templates for them: division and root without correct rounding (2 ULP of float32), error
-function and hyperbolic tangent by short formulas (1.5e-7 absolute and 1e-5 relative: below a tenth of a ULP of
-bfloat16, half a ULP of float16).
+``narrow_names(body)``: float32 values all of whose uses are conversions to a half type, or arithmetic whose results
+are such values; True for those that are only added to a number of the size of 1. ``FAST`` and ``FASTER`` have the
+templates for them: division and root without correct rounding (2 ULP of float32), error function and hyperbolic tangent
+by short formulas (1.5e-7 absolute and 1e-5 relative: below a tenth of a ULP of bfloat16, half a ULP of float16).
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from lamina_fx import float32
 
 from ...ir.kernel import Let, Stmt, walk
 
-__all__ = ["FAST", "narrow_names"]
+__all__ = ["FAST", "FASTER", "narrow_names"]
 
 FAST: dict[str, str] = {
-    "div": "{0} / {1}", "reciprocal": "{one} / {0}", "sqrt": "tl.sqrt({0})", "erf": "lm_fast_erf({0})",
-    "tanh": "lm_fast_tanh({0})", "sigmoid": "{one} / ({one} + tl.exp({0} * (-1.0)))",
-    "silu": "{0} / ({one} + tl.exp({0} * (-1.0)))",
+    "div": "{0} / {1}", "reciprocal": "{one} / {0}", "sqrt": "tl.sqrt({0})", "erf": "lm_half_erf({0})",
+    "tanh": "lm_half_tanh({0})", "sigmoid": "libdevice.fast_dividef({one}, {one} + tl.exp({0} * (-1.0)))",
+    "silu": "libdevice.fast_dividef({0}, {one} + tl.exp({0} * (-1.0)))",
 }  # fmt: skip
+
+FASTER: dict[str, str] = {"erf": "lm_fast_erf({0})", "tanh": "lm_fast_tanh({0})"}
+"""Where a number of the size of 1 is added to the result, small results need not be right relative to themselves."""
 
 _THROUGH = frozenset(("add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "relu", "square", "abs", "fma"))
 
 
-def narrow_names(body: tuple[Stmt, ...]) -> frozenset[str]:
+def narrow_names(body: tuple[Stmt, ...]) -> dict[str, bool]:
     """See the module."""
     uses: dict[str, list[Any]] = {}
     values: dict[str, Let] = {}
@@ -51,7 +54,13 @@ def narrow_names(body: tuple[Stmt, ...]) -> frozenset[str]:
         return use.op in _THROUGH and use.dtype is float32 and narrow(use.name)
 
     # from the end, so that the recursion is shallow
-    return frozenset(name for name in reversed(values) if values[name].dtype is float32 and narrow(name))
+    names = [name for name in reversed(values) if values[name].dtype is float32 and narrow(name)]
+    return {name: all(_adds_one(use) for use in uses[name]) for name in names}
+
+
+def _adds_one(use: Any) -> bool:
+    numbers = [a for a in use.args if type(a) in (int, float)]
+    return use.op in ("add", "sub") and bool(numbers) and abs(numbers[0]) >= 0.5
 
 
 def _names(stmt: Any) -> Iterator[str]:

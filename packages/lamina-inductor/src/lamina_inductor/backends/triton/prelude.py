@@ -76,21 +76,31 @@ def lm_divide(a, b):
     return a / b
 
 @triton.jit
+def lm_with_sign(y, x):
+    sign = x.to(tl.uint32, bitcast=True) & 0x80000000
+    return (y.to(tl.uint32, bitcast=True) | sign).to(tl.float32, bitcast=True)
+
+@triton.jit
 def lm_fast_erf(x):
     a = tl.abs(x)
-    t = 1.0 / (1.0 + 0.3275911 * a)
+    t = libdevice.fast_dividef(1.0, 1.0 + 0.3275911 * a)
     p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    y = 1.0 - p * tl.exp(a * a * (-1.0))
-    y = tl.where(a < 0.04, 1.1283791671 * a * (1.0 - a * a * 0.33333334), y)
-    return tl.where(x < 0, y * (-1.0), y)
+    return lm_with_sign(1.0 - p * tl.exp2(a * a * (-1.4426950408889634)), x)
+
+@triton.jit
+def lm_half_erf(x):
+    a = tl.abs(x)
+    return tl.where(a < 0.04, 1.1283791671 * x * (1.0 - a * a * 0.33333334), lm_fast_erf(x))
 
 @triton.jit
 def lm_fast_tanh(x):
+    e = tl.exp2(tl.abs(x) * (-2.8853900817779268))
+    return lm_with_sign(libdevice.fast_dividef(1.0 - e, 1.0 + e), x)
+
+@triton.jit
+def lm_half_tanh(x):
     a = tl.abs(x)
-    e = tl.exp(a * (-2.0))
-    y = (1.0 - e) / (1.0 + e)
-    y = tl.where(a < 0.02, a * (1.0 - a * a * 0.33333334), y)
-    return tl.where(x < 0, y * (-1.0), y)
+    return tl.where(a < 0.02, x * (1.0 - a * a * 0.33333334), lm_fast_tanh(x))
 
 @triton.jit
 def lm_sign(x):
@@ -190,6 +200,11 @@ _FUNCTIONS: dict[str, str] = {
 
 
 def functions_for(source: str) -> str:
-    """Those functions, in order, that ``source`` calls."""
-    used = set(re.findall(r"\blm_\w+", source))
+    """Those functions, in order, that ``source`` calls, and that they call."""
+    used: set[str] = set()
+    texts = [source]
+    while texts:
+        found = set(re.findall(r"\blm_\w+", texts.pop())) - used
+        used |= found
+        texts += [_FUNCTIONS[name] for name in found if name in _FUNCTIONS]
     return "\n\n".join([text for name, text in _FUNCTIONS.items() if name in used])

@@ -85,13 +85,13 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     upper = _upper(loops[0].extent)
     rows = 64 if extent is None else _power(extent)
     if _walks_kept(phase, loops[0].axis):
-        return _columns(rows, upper)
+        return _columns(rows, upper, len(loops))
     limit = WHOLE_ROW if len(loops) > 1 else ONE_PASS
     if upper is None or upper > limit:
         return Tile(1, ONE_PASS, warps=8)
     r = _power(upper)
     x = max(1, min(AREA // r, 64, rows // 256))
-    return Tile(x, r, True, _warps(x * r))
+    return Tile(x, r, True, _warps(x * r) if x > 1 else _warps(r // 2))
 
 
 CHUNK_AREA = 4096
@@ -105,14 +105,16 @@ def _chunk(serial: Loop) -> Tile:
     return Tile(x, r, True, _warps(x * r), True)
 
 
-def _columns(columns: int, rows: int | None) -> Tile:
+def _columns(columns: int, rows: int | None, passes: int) -> Tile:
     """Tiles for rows that lie side by side: neighbours along the kept axis are neighbours in memory."""
     if rows is not None and rows <= SHORT_COLUMN:
         r = _power(rows)
         x = min(columns, max(32, AREA // r))
         return Tile(x, r, True, _warps(x * r))
+    few = columns // 32 < FEW_PROGRAMS  # then each must have much under way
+    if few and passes > 1 and columns >= 8192:
+        return Tile(64, 2 * COLUMN_STEP, warps=16)
     x = min(32, columns)
-    few = columns // x < FEW_PROGRAMS  # then each must have much under way
     return Tile(x, 2 * COLUMN_STEP, warps=8) if few else Tile(x, COLUMN_STEP, warps=4)
 
 

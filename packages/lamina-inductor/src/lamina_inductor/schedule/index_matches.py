@@ -15,7 +15,7 @@ from dataclasses import replace
 from lamina_fx.dtype import bool_, int32, int64
 from lamina_fx.symbolic import Integer
 
-from ...ir.kernel import Accumulate, IndexValue, Kernel, Let, Loop, Stmt, walk
+from ..ir.kernel import Accumulate, IndexValue, Kernel, Let, Loop, Stmt, walk
 
 __all__ = ["narrow_index_matches"]
 
