@@ -26,6 +26,43 @@ def test_trajectories_are_pytorchs(name: str) -> None:
         np.testing.assert_allclose(weight.tolist(), expected, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", VALUES["closures"])
+def test_trajectories_with_a_closure_are_pytorchs(name: str) -> None:
+    case = VALUES["closures"][name]
+    weight = lt.tensor([1.0, -2.0, 0.5], requires_grad=True)
+    optimizer = getattr(optim, case["class"])([weight], **case["options"])
+
+    def closure() -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = (weight * weight * lt.tensor([1.0, 0.5, 2.0]) + weight.sin()).sum()
+        loss.backward()
+        return loss
+
+    for k, expected in enumerate(case["trajectory"]):
+        optimizer.step(closure)
+        last = k + 1 == len(case["trajectory"])
+        if last or "line_search_fn" not in case["options"]:  # two line searches meet at the minimum
+            np.testing.assert_allclose(weight.tolist(), expected, rtol=2e-4, atol=1e-4)
+
+
+def test_lbfgs_minimises_a_curved_valley() -> None:
+    at = lt.tensor([-1.2, 1.0], requires_grad=True)
+    optimizer = optim.LBFGS([at], line_search_fn="strong_wolfe", max_iter=60)
+
+    def closure() -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = (1 - at[0]) ** 2 + 100 * (at[1] - at[0] ** 2) ** 2
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    np.testing.assert_allclose(at.tolist(), [1.0, 1.0], atol=1e-3)
+    with pytest.raises(TypeError, match="needs a closure"):
+        optimizer.step()
+    with pytest.raises(ValueError, match="strong_wolfe"):
+        optim.LBFGS([at], line_search_fn="other")
+
+
 @pytest.mark.parametrize("name", VALUES["schedulers"])
 def test_rates_are_pytorchs(name: str) -> None:
     case = VALUES["schedulers"][name]

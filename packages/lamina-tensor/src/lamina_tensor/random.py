@@ -127,6 +127,7 @@ _exponential = operator("random_exponential")
 _bernoulli = operator("bernoulli_with_state")
 _multinomial = operator("multinomial_with_state")
 _dropout = operator("dropout_with_state")
+_gumbel_softmax = operator("gumbel_softmax_with_state")
 _feature_dropout = operator("feature_dropout_with_state")
 _alpha_dropout = operator("alpha_dropout_with_state")
 _mask = operator("dropout_mask")
@@ -300,6 +301,19 @@ def dropout(input: Tensor, p: float) -> Tensor:
     made = _dropout(input, p, generator._state)
     _advance(_dropout.counters(input, p), generator)
     return made
+
+
+def gumbel_softmax(logits: Tensor, tau: float, hard: bool, dim: int) -> Tensor:
+    """softmax((logits + Gumbel noise) / tau), or the largest as one-hot."""
+    generator = generator_of(logits.device)
+    made = _gumbel_softmax(logits, tau, hard, dim, generator._state)
+    _advance(_gumbel_softmax.counters(logits), generator)
+    return made
+
+
+def pooling_samples(input: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Uniform numbers that say where windows of fractional pooling begin."""
+    return rand(shape, device=input.device, dtype=input.dtype)
 
 
 def feature_dropout(input: Tensor, p: float, unbatched: int) -> Tensor:

@@ -29,7 +29,13 @@ from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .shape import *  # noqa: F403
 from .shape import __all__ as _shape_all
 from .sparse import Embedding, EmbeddingBag
-from .transformer import TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     *activation.__all__,
@@ -78,6 +84,7 @@ __all__ = [
     "RNN",
     "RNNCell",
     "Sequential",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lamina_fx import int64
 from lamina_prims import operator
 
 from .. import random
 from ..autograd.grad_mode import no_grad
+from ..creation import as_tensor
 from ..methods import function, namespace_names
 from ..tensor import Tensor
 
@@ -161,3 +163,89 @@ relu6 = _with_inplace("relu6")
 selu = _with_inplace("selu")
 silu = _with_inplace("silu")
 threshold = _with_inplace("threshold")
+
+
+# -- noise and windows ------------------------------------------------------------------------------
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """Sample from the Gumbel-softmax distribution; ``hard``: one-hot, with the gradient of the soft sample. (*) -> (*).
+
+    ``eps`` is accepted: nothing here depends on it.
+    """
+    del eps
+    return random.gumbel_softmax(logits, tau, hard, dim)
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Largest elements of windows whose places are random, and where they are. (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: neither or both of ``output_size`` and ``output_ratio``, or a ratio that is not between 0 and 1.
+    """
+    del return_indices
+    if (output_size is None) == (output_ratio is None):
+        raise ValueError("fractional_max_pool2d requires specifying either an output_size or an output_ratio")
+    height, width = input.shape[-2:]
+    if output_size is None:
+        ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio, output_ratio)
+        if not all(0 < r < 1 for r in ratios):
+            raise ValueError(f"fractional_max_pool2d: output_ratio must be between 0 and 1, got {ratios}")
+        output_size = (int(height * ratios[0]), int(width * ratios[1]))
+    if _random_samples is None:
+        batch = input.shape[0] if input.ndim == 4 else 1
+        _random_samples = random.pooling_samples(input, (batch, input.shape[-3], 2))
+    return operator("fractional_max_pool2d")(input, kernel_size, output_size, _random_samples)
+
+
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    """As ``fractional_max_pool2d_with_indices``; the places only with ``return_indices``. Source: B. Graham 2014."""
+    options = (kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    found = fractional_max_pool2d_with_indices(input, *options)
+    return found if return_indices else found[0]
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Minus the log probability of the targets over all alignments with (T, N, C) or (T, C) log probabilities.
+
+    ``targets`` is (N, S), or all targets in a row. Lengths are tensors or integers. Source: A. Graves et al. 2006.
+    """
+    if targets.ndim == 1 and log_probs.ndim == 3:
+        lengths = [int(n) for n in target_lengths]
+        rows = targets.split(lengths)
+        longest = max(lengths, default=0)
+        targets = _padded(rows, longest)
+        target_lengths = lengths
+    tensors = [
+        value if isinstance(value, Tensor) else as_tensor(value, device=log_probs.device, dtype=int64)
+        for value in (input_lengths, target_lengths)
+    ]
+    return operator("ctc_loss")(log_probs, targets, *tensors, blank, reduction, zero_infinity)
+
+
+def _padded(rows: Any, longest: int) -> Tensor:
+    """Sequences of different lengths as rows of a matrix."""
+    padded = [operator("pad")(row, (0,), (longest - row.shape[0],)) for row in rows]
+    return operator("stack")(padded)

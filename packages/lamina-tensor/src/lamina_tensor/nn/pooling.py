@@ -109,4 +109,28 @@ def _classes() -> dict[str, type[Module]]:
 
 _CLASSES = _classes()
 globals().update(_CLASSES)
-__all__ = list(_CLASSES)
+__all__ = [*_CLASSES, "FractionalMaxPool2d"]
+
+
+class FractionalMaxPool2d(Module):
+    """``nn.functional.fractional_max_pool2d`` as a module."""
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        output_size: Sizes | None = None,
+        output_ratio: float | tuple[float, float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError("FractionalMaxPool2d requires specifying either an output size, or a pooling ratio")
+        self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, H, W) -> (N, C, *output_size)."""
+        options = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
+        return F.fractional_max_pool2d(input, *options)

@@ -10,9 +10,10 @@ from . import functional as F
 from .module import Module
 
 __all__ = [
-    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "Flatten", "PixelShuffle", "PixelUnshuffle",
-    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "Unflatten", "Upsample", "ZeroPad1d",
-    "ZeroPad2d",
+    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "Flatten", "Fold", "PixelShuffle",
+    "PixelUnshuffle",
+    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "Unflatten", "Unfold", "Upsample",
+    "ZeroPad1d", "ZeroPad2d",
 ]  # fmt: skip
 
 
@@ -111,3 +112,39 @@ ZeroPad1d, ZeroPad2d = _pad("ZeroPad1d", "constant", 1), _pad("ZeroPad2d", "cons
 ReflectionPad1d, ReflectionPad2d = _pad("ReflectionPad1d", "reflect", 1), _pad("ReflectionPad2d", "reflect", 2)
 ReplicationPad1d, ReplicationPad2d = _pad("ReplicationPad1d", "replicate", 1), _pad("ReplicationPad2d", "replicate", 2)
 CircularPad1d, CircularPad2d = _pad("CircularPad1d", "circular", 1), _pad("CircularPad2d", "circular", 2)
+
+
+class Unfold(Module):
+    """``nn.functional.unfold`` as a module: sliding blocks as columns."""
+
+    def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, H, W) -> (N, C * kernel, L)."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+
+
+class Fold(Module):
+    """``nn.functional.fold`` as a module: columns added up to an image."""
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C * kernel, L) -> (N, C, *output_size)."""
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        sizes = f"output_size={self.output_size}, kernel_size={self.kernel_size}"
+        return f"{sizes}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from . import lr_scheduler
 from .adam import Adam, AdamW
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 from .others import Adadelta, Adagrad, RMSprop
 from .sgd import SGD
+from .variants import Adamax, NAdam, RAdam
 
-__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__all__ = [
+    "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop",
+    "lr_scheduler",
+]  # fmt: skip
