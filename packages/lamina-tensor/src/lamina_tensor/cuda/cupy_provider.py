@@ -11,6 +11,7 @@ import numpy as np
 from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
 
 from .cupy_namespace import CupyNamespace
+from .cupy_products import prepare
 from .provider import DeviceProperties, GraphHandle, MemoryState
 
 __all__ = ["CupyProvider"]
@@ -189,6 +190,7 @@ class CupyProvider:
     @contextmanager
     def capture(self, index: int, stream: Any) -> Iterator[Callable[[], GraphHandle]]:
         """Memory comes from a pool of the graph's own: nothing else may get its blocks while it can be launched."""
+        prepare()
         pool = cupy.cuda.MemoryPool()
         captured: list[Any] = []
         with cupy.cuda.using_allocator(pool.malloc):

@@ -27,6 +27,7 @@ class DeviceNamespace:
         self._library = library
         self.capturing = False
         self.__name__ = library.__name__
+        self.linalg = Linalg(library)
         for name in (*_SCANNED, "add", "multiply"):
             setattr(self, name, _Ufunc(self, name))
 
@@ -34,6 +35,13 @@ class DeviceNamespace:
         found = getattr(self._library, name)
         setattr(self, name, found)
         return found
+
+    def floor_divide(self, a: Any, b: Any) -> Any:
+        """As NumPy: the quotient of an infinity is NaN (CuPy's is an infinity)."""
+        value = self._library.floor_divide(a, b)
+        if value.dtype.kind in "biu":
+            return value
+        return self._library.where(self._library.isinf(a), value.dtype.type(np.nan), value)
 
     def searchsorted(self, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         """As NumPy; bfloat16 as float32, in which its order is the same."""
@@ -58,6 +66,25 @@ class DeviceNamespace:
     def ndindex(self, *shape: int) -> Any:
         """Positions in a small shape: numbers of the host."""
         return np.ndindex(*shape)
+
+
+class Linalg:
+    """The library's ``linalg``; ``solve`` broadcasts stacks of matrices, as NumPy's does and CuPy's does not."""
+
+    def __init__(self, library: Any) -> None:
+        self._library, self._module = library, library.linalg
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def solve(self, a: Any, b: Any) -> Any:
+        """x in ``a @ x = b``. (*, m, m) (*, m, n) -> (*, m, n)."""
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        stacks = [self._library.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b)]
+        return self._solved(*stacks)
+
+    def _solved(self, a: Any, b: Any) -> Any:
+        return self._module.solve(a, b)
 
 
 class _Ufunc:

@@ -319,10 +319,18 @@ def memory_room(array: StubArray) -> tuple[int, int]:
     return (array.pointer - low) // array.itemsize, (high - array.pointer) // array.itemsize
 
 
+def _solve(a: StubArray, b: StubArray) -> Any:
+    """Without broadcasting, as CuPy's."""
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ValueError(f"CuPy's solve does not broadcast {a.shape} and {b.shape}")
+    return run(np.linalg.solve, (a, b), {})
+
+
 def make_namespace() -> StubNamespace:
     """The array namespace of the stub device."""
     space = StubNamespace(np, FUNCTIONS)
     space.ndarray = StubArray
     space.asnumpy = lambda array: array.get() if type(array) is StubArray else np.asarray(array)
     space.memory_room = memory_room
+    space.linalg.solve = _solve
     return space
