@@ -59,6 +59,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cross entropy": (lambda x: F.cross_entropy(x, lamina.arange(37, device=x.device) % 20), (X,)),
     "empty": (lambda x: x[:0] * 2, (X,)),
     "constant": (lambda x: x + lamina.tensor([0.5] * 20, device=x.device), (X,)),
+    "rotation of halves": (
+        lambda x: x * 0.5 + lamina.cat((-x[:, 10:], x[:, :10]), 1) * (x * x).mean(1, keepdim=True), (X,),
+    ),
+    "rotation by a part": (lambda x: (lamina.cat((x[:, 3:], -x[:, :3]), 1), lamina.cat((-x[6:], -x[:6]))), (X,)),
     "number": (lambda x, s: x * s, (X, 2.5)),
 }  # fmt: skip
 

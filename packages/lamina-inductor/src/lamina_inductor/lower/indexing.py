@@ -10,6 +10,7 @@ from lamina_fx.symbolic import Expr, SymFloat
 from ..ir.loops import Index, Value
 from .externs import CatPlan
 from .pointwise import cast_constant, write_size
+from .rotations import rotation
 from .symbolic_floats import write_float
 from .table import Call, lowers, size_of, sizes_of
 from .views import flatten_index
@@ -77,6 +78,9 @@ _FUSED_PARTS = 16
 @lowers("cat")
 def _cat(call: Call) -> Value | None:
     parts = tuple(call["tensors"])
+    turned = rotation(call, parts, call["dim"])
+    if turned is not None:
+        return turned
     if len(parts) > _FUSED_PARTS:
         value = call.value("extern", parts)
         value.attrs = CatPlan(call["dim"])
