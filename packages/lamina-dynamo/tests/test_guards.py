@@ -305,6 +305,14 @@ def test_overlap():
     assert holds([g.overlap_is(X, Y, 16)], z[1:5], z[2:5]) is not True
 
 
+def test_words_of_a_condition_over_sizes():
+    """A name is replaced once: not again inside of what stands for another."""
+    sizes = {"n": TensorProperty(Local("input"), "size", 0), "t": TensorProperty(Local("input"), "stride", 1)}
+    assert str(g.shape_holds("n <= 1 or t == max(n, 2)", sizes)) == (
+        "L['input'].size(0) <= 1 or L['input'].stride(1) == max(L['input'].size(0), 2)"
+    )
+
+
 def test_many_distinct():
     sources = [Item(X, k) for k in range(20)]
     values = [[] for _ in range(20)]

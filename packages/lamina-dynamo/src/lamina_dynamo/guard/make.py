@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from lamina_fx import TensorSpec
@@ -224,9 +225,7 @@ def shape_holds(expression: object, symbols: Mapping[str, Source], *, reason: st
     """
     text = expression if isinstance(expression, str) else expression_text(expression)
     names = tuple(symbols)
-    shown = text
-    for name in sorted(names, key=len, reverse=True):
-        shown = shown.replace(name, str(symbols[name]))
+    shown = re.sub(r"[^\W\d]\w*", lambda word: str(symbols.get(word[0], word[0])), text)
     return Guard(GuardKind.SHAPE, tuple(symbols.values()), (text, names), shown, reason, line)
 
 

@@ -69,7 +69,8 @@ class WrappingArrays:
             if type(stride) is int:
                 continue
             symbols = {s.name: self.symbols[s] for s in stride.expr.free_symbols}
-            text = f"t == {to_python(stride.expr)}"
+            symbols["e"] = TensorProperty(source, "numel")
+            text = f"e == 0 or t == {to_python(stride.expr)}"  # without elements no stride matters
             size = spec.shape[dim]
             if type(size) is not int:
                 symbols["n"] = TensorProperty(source, "size", dim)
