@@ -171,6 +171,41 @@ def graphs() -> str:
 
 
 @program
+def graphs_of_random_numbers() -> str:
+    """What looks at no values is captured: embedding, dropout; each replay draws anew."""
+    import lamina_tensor as lt
+    from lamina_tensor import cuda, nn
+
+    table, index = lt.ones(50, 64, device="cuda"), lt.arange(40, device="cuda")
+    _ = nn.functional.dropout(table[index], 0.5) @ table.mT
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        rows = nn.functional.dropout(table[index], 0.5)
+        products = rows @ table.mT
+    seen = []
+    for _ in range(2):
+        graph.replay()
+        assert set(rows.flatten().tolist()) == {0.0, 2.0} and products[:, 0].tolist() == rows.sum(1).tolist()
+        seen.append(rows.tolist())
+    assert seen[0] != seen[1]
+    return "two draws"
+
+
+@program
+def bad_index() -> str:
+    """An index out of range is an IndexError, and the device can be used afterwards."""
+    import lamina_tensor as lt
+
+    x = lt.ones(4, device="cuda")
+    try:
+        x[lt.tensor([1, 9], device="cuda")]
+    except IndexError as error:
+        text = str(error)
+    assert x.sum().item() == 4.0
+    return text
+
+
+@program
 def memory() -> str:
     """The account, and what is said when there is not enough."""
     import lamina_tensor as lt
