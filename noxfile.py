@@ -148,6 +148,12 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def sanitize(session: nox.Session) -> None:
+    """The C and C++ extensions under the address and undefined-behaviour sanitizers (not part of CI: minutes)."""
+    session.run("python", "tools/sanitize.py", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def goldens(session: nox.Session) -> None:
     """Rewrite the golden files (``CI`` never does)."""
     if os.environ.get("CI"):
