@@ -15,7 +15,7 @@ from .autograd.grad_mode import enable_grad
 from .namespace import root
 from .tensor import Tensor
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacrev", "vjp", "vmap"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
 
 Argnums = int | tuple[int, ...]
 
@@ -102,6 +102,58 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]
             parts = [root.zeros_like(leaf) if row[at] is None else row[at] for row in rows]
             columns.append(root.stack(parts, 0).reshape((*result.shape, *leaf.shape)))
         return columns[0] if isinstance(argnums, int) else tuple(columns)
+
+    return run
+
+
+def jvp(
+    func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], *, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """``func``'s result and its derivative in the direction of ``tangents``: (result, derivative), or with aux
+    (result, derivative, aux).
+
+    Computed by reverse mode twice: the transpose of the function from cotangents to gradients, which is linear.
+
+    Raises:
+        ValueError: not as many tangents as primals, or one of another shape.
+    """
+    if len(primals) != len(tangents) or any(p.shape != t.shape for p, t in zip(primals, tangents, strict=False)):
+        raise ValueError("jvp: expected one tangent for each primal, of its shape")
+    with enable_grad():
+        inputs, leaves = _leaves(tuple(primals), tuple(range(len(primals))))
+        result = func(*inputs)
+        value, aux = result if has_aux else (result, None)
+        outs = value if isinstance(value, tuple) else (value,)
+        nested = any(t.requires_grad for t in (*primals, *tangents))
+        found = _pushed(outs, leaves, tangents, nested)
+    outs = outs if nested else tuple(o.detach() for o in outs)
+    pair = (outs, found) if isinstance(value, tuple) else (outs[0], found[0])
+    return (*pair, aux) if has_aux else pair
+
+
+def _pushed(outs: tuple[Tensor, ...], leaves: list[Tensor], tangents: Any, nested: bool) -> tuple[Tensor, ...]:
+    """Derivatives of ``outs`` in a direction; zeros where they do not depend on the leaves."""
+    moving = [k for k, out in enumerate(outs) if out.requires_grad]
+    seeds = [root.zeros_like(outs[k]).requires_grad_() for k in moving]
+    pulled = gradients([outs[k] for k in moving], leaves, seeds, create_graph=True, allow_unused=True) if moving else []
+    linear = [(g, t) for g, t in zip(pulled, tangents, strict=False) if g is not None and g.requires_grad]
+    found: Any = [None] * len(seeds)
+    if linear:
+        results, directions = zip(*linear, strict=True)
+        found = gradients(results, seeds, directions, create_graph=nested, allow_unused=True)
+    known = {k: tangent for k, tangent in zip(moving, found, strict=True) if tangent is not None}
+    return tuple(known[k] if k in known else root.zeros_like(out) for k, out in enumerate(outs))
+
+
+def jacfwd(func: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+    """As ``jacrev`` for one argument, column by column: for functions with more results than arguments."""
+
+    def run(*args: Any) -> Any:
+        point = args[argnums]
+        whole = lambda x: func(*args[:argnums], x, *args[argnums + 1 :])  # noqa: E731
+        basis = root.eye(point.numel(), dtype=point.dtype, device=point.device)
+        columns = [jvp(whole, (point,), (row.reshape(point.shape),))[1] for row in basis]
+        return root.stack(columns, -1).reshape((*columns[0].shape, *point.shape))
 
     return run
 
