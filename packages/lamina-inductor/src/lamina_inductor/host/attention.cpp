@@ -21,11 +21,6 @@ static inline void lm_attention_lead(const lm_attention_job *job, i64 n, i64 t, 
     }
 }
 
-LM_CLONES void lm_random_words(u32 *out, u64 seed, u64 offset, u64 first, i64 count) {
-#pragma omp simd
-    for (i64 i = 0; i < count; ++i) out[i] = lm_random_word(seed, offset, first + (u64)i);
-}
-
 namespace {
 
 namespace plain {

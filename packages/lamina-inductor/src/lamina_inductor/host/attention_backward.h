@@ -5,10 +5,11 @@
 //   grad_value += P grad_out,  grad_key += dS query,  grad_query += dS^T key
 
 template <typename W> struct backward_room {
-    W *rows, *turned, *given, *given_turned, *out, *key, *value, *tile, *slope, *mask, *grad_query, *lse, *delta, *grad_key, *grad_value;
+    W *rows, *turned, *given, *given_turned, *out, *key, *value, *tile, *slope, *mask, *spare, *grad_query, *lse, *delta, *grad_key, *grad_value;
+    i64 wide; // queries of the block, rounded to whole vectors
 };
 template <typename W> LM_INLINE i64 backward_space(i64 width, i64 value_width, i64 keys) {
-    return (LM_TILE * (4 * width + 4 * value_width + 3 * LM_TILE + 2) + keys * (width + value_width) + 64) * (i64)sizeof(W);
+    return (LM_TILE * (4 * width + 4 * value_width + 4 * LM_TILE + 2) + keys * (width + value_width) + 64) * (i64)sizeof(W);
 }
 template <typename W> LM_FAST backward_room<W> backward_rooms(char *space, i64 width, i64 value_width, i64 keys) {
     W *p = (W *)(((u64)space + 63) / 64 * 64);
@@ -16,8 +17,8 @@ template <typename W> LM_FAST backward_room<W> backward_rooms(char *space, i64 w
     backward_room<W> r;
     r.rows = p, p += t * width, r.turned = p, p += t * width, r.key = p, p += t * width, r.grad_query = p, p += t * width;
     r.given = p, p += t * value_width, r.given_turned = p, p += t * value_width, r.out = p, p += t * value_width, r.value = p, p += t * value_width;
-    r.tile = p, p += t * t, r.slope = p, p += t * t, r.mask = p, p += t * t, r.lse = p, p += t, r.delta = p, p += t;
-    r.grad_key = p, p += keys * width, r.grad_value = p;
+    r.tile = p, p += t * t, r.slope = p, p += t * t, r.mask = p, p += t * t, r.spare = p, p += t * t, r.lse = p, p += t, r.delta = p, p += t;
+    r.grad_key = p, p += keys * width, r.grad_value = p, r.wide = 0;
     return r;
 }
 typedef struct { bool query, key, value; } backward_wants;
@@ -28,14 +29,14 @@ LM_SLOW void load_queries(const operands<T> &o, const backward_room<W> &room, i6
     const lm_attention_call *j = o.j;
     lm_matrix<T> query = o.query, given = lm_lead<T>(&j->grad_out, o.lead), out = lm_lead<T>(&j->out, o.lead);
     query.p += i0 * query.sr, given.p += i0 * given.sr, out.p += i0 * out.sr;
-    load_rows(room.rows, o.width, LM_TILE, query, queries, j->width);
-    load_rows(room.given, o.value_width, LM_TILE, given, queries, j->value_width);
-    load_rows(room.out, o.value_width, LM_TILE, out, queries, j->value_width);
-    turn<W>(room.turned, LM_TILE, room.rows, o.width, LM_TILE, o.width, o.query_factor);
-    turn<W>(room.given_turned, LM_TILE, room.given, o.value_width, LM_TILE, o.value_width, 1);
+    load_rows(room.rows, o.width, room.wide, query, queries, j->width);
+    load_rows(room.given, o.value_width, room.wide, given, queries, j->value_width);
+    load_rows(room.out, o.value_width, room.wide, out, queries, j->value_width);
+    turn<W>(room.turned, LM_TILE, room.rows, o.width, room.wide, o.width, o.query_factor);
+    turn<W>(room.given_turned, LM_TILE, room.given, o.value_width, room.wide, o.value_width, 1);
     const lm_matrix<W> lse = lm_lead<W>(&j->lse, o.lead), grad_lse = lm_lead<W>(&j->grad_lse, o.lead);
     const W base = o.unit == 1 ? (W)1.44269504088896340736 : (W)1;
-    for (i64 l = 0; l < LM_TILE; ++l) {
+    for (i64 l = 0; l < room.wide; ++l) {
         W sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (i64 e = 0; e < o.value_width; ++e) sum += room.given[l * o.value_width + e] * room.out[l * o.value_width + e];
@@ -50,7 +51,7 @@ template <typename W> LM_SLOW void probabilities(const backward_room<W> &room, i
     constexpr i64 N = lanes<W>::count;
     typename lanes<W>::ints number;
     for (int i = 0; i < N; ++i) number[i] = i;
-    for (i64 v = 0; v < LM_TILE; v += N) {
+    for (i64 v = 0; v < room.wide; v += N) {
         const LM_VEC(W) lse = load(room.lse + v);
         const i64 whole = diagonal ? v < keys ? v : keys : keys, used = diagonal ? v + N < keys ? v + N : keys : keys;
         for (i64 s = 0; s < used; ++s) {
@@ -63,7 +64,7 @@ template <typename W> LM_SLOW void probabilities(const backward_room<W> &room, i
 // `slope` holds value . grad_out and becomes the scores' gradient.
 template <typename W> LM_SLOW void slopes(const backward_room<W> &room, i64 keys, bool diagonal, const W *kept, W scale) {
     constexpr i64 N = lanes<W>::count;
-    for (i64 v = 0; v < LM_TILE; v += N) {
+    for (i64 v = 0; v < room.wide; v += N) {
         const LM_VEC(W) delta = load(room.delta + v);
         const i64 used = diagonal ? v + N < keys ? v + N : keys : keys;
         for (i64 s = 0; s < used; ++s) {
@@ -80,20 +81,21 @@ LM_SLOW void add_gradients(const operands<T> &o, const backward_room<W> &room, c
     constexpr i64 N = lanes<W>::count;
     const i64 slice = diagonal ? N : keys, w = o.width, wv = o.value_width;
     for (i64 s = 0; s < keys; s += slice) {
-        const i64 n = keys - s < slice ? keys - s : slice, from = diagonal ? s : 0, k = LM_TILE - from, tile = s * LM_TILE + from;
+        const i64 n = keys - s < slice ? keys - s : slice, from = diagonal ? s : 0, k = room.wide - from, tile = s * LM_TILE + from;
         if (wants.value) product<W>(n, wv, k, room.tile + tile, LM_TILE, 1, room.given + from * wv, wv, room.grad_value + (at + s) * wv, wv, 1);
         if (wants.key) product<W>(n, w, k, room.slope + tile, LM_TILE, 1, room.rows + from * w, w, room.grad_key + (at + s) * w, w, 1);
         if (wants.query) product<W>(k, w, n, room.slope + tile, 1, LM_TILE, key + s * ldk, ldk, room.grad_query + from * w, w, first && !s ? 0 : 1);
     }
 }
 template <typename T, typename W = typename lm_blas_type<T>::wide>
-LM_SLOW void backward_queries(const operands<T> &o, const backward_room<W> &room, i64 i0, i64 first, i64 last, bool add, backward_wants wants) {
+LM_SLOW void backward_queries(const operands<T> &o, backward_room<W> room, i64 i0, i64 first, i64 last, bool add, backward_wants wants) {
     const lm_attention_call *j = o.j;
     const i64 queries = j->queries - i0 < LM_TILE ? j->queries - i0 : LM_TILE;
     if (j->causal && i0 + queries < last) last = i0 + queries;
     if (first >= last && !wants.query) return;
+    room.wide = lm_rounded(queries, lanes<W>::count);
     load_queries(o, room, i0, queries);
-    for (i64 i = 0; i < LM_TILE * o.width; ++i) room.grad_query[i] = 0;
+    for (i64 i = 0; i < room.wide * o.width; ++i) room.grad_query[i] = 0;
     bool begun = false;
     for (i64 j0 = first; j0 < last; j0 += LM_TILE) {
         const i64 keys = last - j0 < LM_TILE ? last - j0 : LM_TILE;
@@ -101,11 +103,11 @@ LM_SLOW void backward_queries(const operands<T> &o, const backward_room<W> &room
         i64 ldk, ldv;
         const W *key = rows_of(o.key, j0, keys, j->width, o.width, true, room.key, &ldk);
         const W *value = rows_of(o.value, j0, keys, j->value_width, o.value_width, false, room.value, &ldv);
-        scores<W>(room.tile, room.turned, key, ldk, j->width, keys, diagonal);
-        if (j->mask_kind && !apply_mask(o, room.tile, room.mask, i0, queries, j0, keys)) continue;
+        scores<W>(room.tile, room.turned, key, ldk, j->width, room.wide, keys, diagonal);
+        if (j->mask_kind && !apply_mask(o, room.tile, room.mask, room.spare, i0, queries, j0, keys)) continue;
         probabilities(room, keys, diagonal, o.unit);
-        scores<W>(room.slope, room.given_turned, value, ldv, j->value_width, keys, diagonal);
-        if (j->state) load_kept(room.mask, j, random_index(o, i0, j0), queries, keys);
+        scores<W>(room.slope, room.given_turned, value, ldv, j->value_width, room.wide, keys, diagonal);
+        if (j->state) load_kept(room.mask, room.spare, j, random_index(o, i0, j0), queries, keys);
         slopes<W>(room, keys, diagonal, j->state ? room.mask : nullptr, (W)j->scale);
         add_gradients(o, room, key, ldk, j0 - first, keys, diagonal, !begun, wants);
         begun = true;

@@ -162,3 +162,40 @@ template <typename W> LM_SLOW void turn(W *to, i64 ldto, const W *from, i64 ldfr
     }
 #endif
 }
+
+// Philox 4x32-10 as in backends/cpp/preamble/math.h: four words of each of `blocks` counters from offset + first on. A vector of
+// counters at once, in 64-bit lanes whose upper halves do not matter; `out` has room for whole vectors.
+typedef u64 counters __attribute__((vector_size(LM_VECTOR)));
+typedef u64 loose_counters __attribute__((vector_size(LM_VECTOR), aligned(4), may_alias));
+LM_FAST counters wide_product(counters a, u64 b) {
+#if LM_VECTOR == 64 && !defined(__clang__)
+    typedef int half __attribute__((vector_size(64)));
+    typedef long long whole __attribute__((vector_size(64)));
+    return (counters)__builtin_ia32_pmuludq512_mask((half)a, (half)(counters{} + b), (whole){}, (unsigned char)-1);
+#elif LM_VECTOR == 32 && !defined(__clang__)
+    typedef int half __attribute__((vector_size(32)));
+    return (counters)__builtin_ia32_pmuludq256((half)a, (half)(counters{} + b));
+#else
+    return (a & 0xfffffffful) * b;
+#endif
+}
+LM_SLOW void random_words(u32 *out, u64 seed, u64 offset, u64 first, i64 blocks) {
+    constexpr i64 N = LM_VECTOR / 8;
+    counters number;
+    for (int i = 0; i < N; ++i) number[i] = (u64)i;
+    for (i64 b = 0; b < blocks; b += N) {
+        counters c0 = number + (offset + first + (u64)b), c1 = c0 >> 32, c2 = (counters)(c0 < counters{} + offset) & 1ul, c3 = {};
+        u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);
+#pragma GCC unroll 10
+        for (int round = 0; round < 10; ++round) {
+            const counters p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
+            c0 = (p1 >> 32) ^ c1 ^ (u64)k0, c2 = (p0 >> 32) ^ c3 ^ (u64)k1, c1 = p1, c3 = p0;
+            k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+        }
+        const counters low = (c0 & 0xfffffffful) | (c1 << 32), high = (c2 & 0xfffffffful) | (c3 << 32);
+        for (int i = 0; i < N; ++i) {
+            const u64 pair[2] = {low[i], high[i]};
+            memcpy(out + 4 * (b + i), pair, 16);
+        }
+    }
+}
