@@ -246,3 +246,11 @@ def test_older_names_of_mixed_precision() -> None:
     with cuda.amp.autocast():
         assert (x @ x).dtype is lt.float16
     assert cuda.amp.GradScaler().is_enabled()
+
+
+def test_empty_views_share_the_version() -> None:
+    x = lt.ones(1, 3, device="cuda")
+    view = x[1:]
+    assert view.storage is x.storage and view._base is x
+    x.add_(1)
+    assert view._version == x._version == 1 and view[:, 1:].storage is x.storage

@@ -104,6 +104,8 @@ PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code) {
         return NULL;
     }
     StorageObject *storage = (StorageObject *)parent->storage;
+    for (int i = 0; i < t->h.ndim; i++) /* where an empty view begins means nothing: it may lie behind the memory */
+        if (t->h.sizes[i] == 0) t->h.data = parent->h.data;
     char *data = t->h.data;
     if (t->h.device_index != parent->h.device_index || data < storage->start ||
         data >= storage->start + (storage->nbytes ? storage->nbytes : 1)) {

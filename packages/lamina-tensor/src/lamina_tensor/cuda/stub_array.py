@@ -17,6 +17,7 @@ from .stub_names import FFT, FUNCTIONS, LINALG, METHODS, UFUNCS
 
 __all__ = ["StubArray", "StubNamespace", "lift", "lower", "raw_array"]
 
+_NOWHERE = 0x7B7B_0000_0000
 _REFUSED = ("float8_e4m3fn", "float8_e5m2")
 
 
@@ -59,7 +60,9 @@ class StubArray:
 
     @property
     def pointer(self) -> int:
-        """The address."""
+        """The address; of an empty array one that lies nowhere, as CuPy's may."""
+        if not self._host.size:
+            return _NOWHERE
         return self._host.__array_interface__["data"][0]
 
     def get(self) -> np.ndarray[Any, Any]:
