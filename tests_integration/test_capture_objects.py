@@ -200,3 +200,23 @@ def test_a_frame_that_cannot_go_on_runs_in_python_and_says_why() -> None:
     assert told.skipped == (f"{f.__qualname__}: it could not go on behind a break",)
     with pytest.raises(Unsupported, match="call of outside"):
         lamina.compile(f, fullgraph=True)(lamina.ones(3))
+
+
+def test_requires_grad_of_an_argument() -> None:
+    """It is the caller's tensor that changes; saying again what it is already is nothing."""
+
+    def f(x: Any, again: bool) -> Any:
+        y = x * 2
+        if again:
+            x.requires_grad_()
+        x.requires_grad_()
+        return (x * x).sum() + y.sum().detach()
+
+    def g(x: Any) -> Any:
+        x.requires_grad = False
+        return x * 2
+
+    assert_captured(f, lambda: (lamina.ones(3), False), graphs=1)
+    assert_captured(f, lambda: (lamina.ones(3), True), graphs=1)
+    assert_captured(f, lambda: (*leaf(), True), graphs=1)
+    assert_captured(g, leaf, graphs=1, breaks=1)

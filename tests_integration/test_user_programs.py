@@ -55,7 +55,7 @@ CASES = {
     "module_surgery": Case(3),
     "physics_informed": Case(3),
     "policy_gradient": Case(2),
-    "postprocess": Case(12, 7),
+    "postprocess": Case(18, 11),
     "resnet": Case(3),
     "seq2seq": Case(2),
     "siamese": Case(8),

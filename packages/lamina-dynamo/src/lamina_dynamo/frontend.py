@@ -34,7 +34,7 @@ class Member:
     ``kind`` says how to read it: ``"value"`` (``value`` is the attribute: sizes, dtype, flags, another fake, or
     None), ``"operator"`` (``value`` is the id of an operator of the array alone), ``"function"`` (``value`` is
     a callable to bind to the array), ``"number"`` (``item`` of one element: ``value`` is the type of the number),
-    ``"unsupported"`` (``value`` says why).
+    ``"hook"`` (a method that registers a hook on a gradient), ``"unsupported"`` (``value`` says why).
     """
 
     kind: str

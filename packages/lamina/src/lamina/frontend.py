@@ -22,10 +22,11 @@ from lamina_aot.replay import resolve
 from lamina_dynamo.frontend import DataDependent, Member
 from lamina_dynamo.guard import Ambient
 from lamina_prims import Operator
-from lamina_prims.modes import NO_SIZES, NeedsValues, sizing
+from lamina_prims.modes import NeedsValues
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, amp, autograd, fake_creation, operator_of
 from lamina_tensor.creator import creating_tensors
+from lamina_tensor.nn.backward_hooks import run_with_backward_hooks
 from lamina_tensor.optim import Optimizer
 from lamina_tensor.utils import checkpoint
 
@@ -80,6 +81,7 @@ _ACTIONS = {
     "backward": "autograd.backward",
     "detach": "detach",
     "requires_grad_": "requires_grad_",
+    "retain_grad": "retain_grad",
     "__setitem__": "setitem",
 }
 _GRAD_EFFECTS = frozenset(
@@ -89,6 +91,9 @@ _GRAD_EFFECTS = frozenset(
         "autograd.function",
         "grad_get",
         "grad_set",
+        "grad_hook",
+        "grad_unhook",
+        "retain_grad",
         "requires_grad_",
         "detach",
         "detach_",
@@ -101,7 +106,7 @@ _NEEDS_DATA = frozenset(
      "__format__", "is_set_to", "__reduce_ex__", "__deepcopy__")
 )  # fmt: skip
 _NUMBERS = {"bool": bool, "int": int, "float": float}
-_HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook", "retain_grad"))
+_HOOKS = frozenset(("register_hook", "register_post_accumulate_grad_hook"))
 _VALUES = frozenset(("shape", "dtype", "device", "ndim"))
 _CALLED = frozenset(("creation", "functions", "indexing", "conversion", "methods", "creator"))
 
@@ -172,7 +177,7 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
         function = self._resolved.get(id)
         if function is None:
             function = self._resolved[id] = resolve(id)
-        with fake_creation(), sizing(NO_SIZES):
+        with fake_creation():
             if args and getattr(args[0], "_chain", None) and self.effect(id) == "write":
                 check_write(args[0])
             try:
@@ -206,6 +211,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             return "region", "checkpoint"
         if function is autograd.Function.apply.__func__:
             return "class", "autograd.function"
+        if function is run_with_backward_hooks:
+            return "refuse", "a module with backward hooks"
         if function in _CONSTANT_MAKERS:
             return "constant", function.__name__
         if function is Optimizer.make_state:
@@ -243,7 +250,7 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
         if name in _NEEDS_DATA:
             return Member("unsupported", f"Tensor.{name}() needs values that only running the graph tells")
         if name in _HOOKS:
-            return Member("unsupported", f"Tensor.{name}()")
+            return Member("hook", name)
         if name in _ACTIONS:
             return Member("id", _ACTIONS[name])
         raw = _lookup(type(fake), name)
@@ -287,6 +294,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
         if not path.startswith(self._home):
             return None
         inner = path[len(self._home) :]
+        if inner.endswith("backward_hooks.py"):
+            return "part of the eager engine"
         return None if inner.startswith(("nn" + os.sep, "optim" + os.sep)) else "part of the eager engine"
 
 

@@ -140,7 +140,7 @@ class FrontendTensors:
         return value.grad
 
     def backward_guards(self, value: Any, source: Source, fake: Any) -> list[Guard] | str:
-        """It stays a leaf, and nobody hooks into its gradient."""
+        """It stays a leaf; where nobody hooks into its gradient, that stays so."""
         if not value._requires_grad:
             return []
         if not value._is_leaf:
@@ -149,10 +149,17 @@ class FrontendTensors:
         if value._hooks is None:
             quiet = [is_none(hooks)]
         elif any(value._hooks):
-            return "has hooks on its gradient"
+            quiet = []  # see `gradient_hooks`
         else:
             quiet = [length(Item(hooks, place), 0) for place in range(2)]
         return [tensor_matches(source, value, fake.spec, flag_mask=3, flag_values=3), *quiet]
+
+    def gradient_hooks(self, value: Any) -> list[tuple[str, list[Any]]]:
+        """The hooks on a leaf's gradient: before it is accumulated, and after; nothing when there are none."""
+        if value._hooks is None or not any(value._hooks):
+            return []
+        kinds = ("register_hook", "register_post_accumulate_grad_hook")
+        return [(kind, list(hooks.values())) for kind, hooks in zip(kinds, value._hooks, strict=True)]
 
     def attach_gradient(self, fake: Any, gradient: Any) -> None:
         """Let the fake have this gradient."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -12,6 +14,15 @@ from lamina_prims.modes import NO_SIZES, Mode, NeedsValues, sizing
 from lamina_tensor import Tensor, creation, fake_creation, fake_tensor
 
 __all__ = ["FrontendTracing"]
+
+
+class _Sizes(threading.local):
+    """Per thread: in place of a ``ShapeEnv`` when sizes that depend on values are refused, or None."""
+
+    refused: Any = None
+
+
+_SIZES = _Sizes()
 
 
 class _Recording(Mode):
@@ -27,6 +38,15 @@ class _Recording(Mode):
 
 class FrontendTracing:
     """The part of the front end that traces the tensor package's own functions."""
+
+    @contextmanager
+    def value_sizes(self, allowed: bool) -> Iterator[None]:
+        """While the block runs, whether sizes that depend on values become symbols where other sizes are symbolic."""
+        before, _SIZES.refused = _SIZES.refused, None if allowed else NO_SIZES
+        try:
+            yield
+        finally:
+            _SIZES.refused = before
 
     def is_traced(self, function: Any) -> bool:
         """Functions of the tensor package whose Python code is not captured but run on fakes."""
@@ -49,7 +69,7 @@ class FrontendTracing:
             made = self._constant_tensor(function, args, kwargs, record)
         if made is None:
             try:
-                with fake_creation(), sizing(NO_SIZES), _Recording(record):
+                with fake_creation(), sizing(_SIZES.refused), _Recording(record):
                     made = function(*args, **kwargs)
             except NeedsValues as error:
                 raise DataDependent(str(error)) from None

@@ -12,6 +12,7 @@ from ..source import Attr, Grad
 from ..variables import (
     ArrayNumberVariable,
     BoundMethodVariable,
+    HookMethodVariable,
     ItemMethodVariable,
     MethodDescriptorVariable,
     OperatorVariable,
@@ -45,6 +46,8 @@ class ArrayAttributes:
             return self.operator(found.value, [tensor], {})
         if found.kind == "traced":
             return BoundMethodVariable(TracedFunctionVariable(found.value), tensor)
+        if found.kind == "hook":
+            return HookMethodVariable(tensor, name)
         if found.kind == "number":
             return ItemMethodVariable(tensor)
         if found.kind == "unsupported":
@@ -129,6 +132,8 @@ class ArrayAttributes:
                 raise Unsupported(f"{id}, because {tensor.source} {guards}")
             for guard in guards:
                 self.guard(guard)
+            if hasattr(self.frontend, "gradient_hooks"):
+                self.load_hooks(value, tensor)
 
     def guard_memory(self, id: str, args: Any, kwargs: dict[str, Any]) -> None:
         """An operator that depends on where an input lies in its memory."""

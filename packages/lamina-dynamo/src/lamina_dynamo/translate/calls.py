@@ -25,8 +25,8 @@ from ..variables import (
 from .arguments import bind_arguments, make_cells
 from .array_attributes import ArrayAttributes
 from .builtin_rules import CLASS_RULES, FUNCTION_RULES
-from .custom_functions import CustomFunctions
 from .frame import YIELDED, Frame
+from .gradient_hooks import GradientHooks
 from .operator_calls import OperatorCalls
 from .polyfills import BY_FUNCTION, BY_NAME, ORIGINALS
 
@@ -53,13 +53,14 @@ _GENERATOR, _COROUTINE = (
 )
 
 
-class Calls(OperatorCalls, ArrayAttributes, CustomFunctions):
+class Calls(OperatorCalls, ArrayAttributes, GradientHooks):
     """The part of the translator that makes calls."""
 
     frame: Any
     class_rules: dict[Any, Any]
 
     def __init__(self) -> None:
+        GradientHooks.__init__(self)
         self.class_rules = dict(CLASS_RULES)
         self.polyfills: dict[str, UserFunctionVariable] = {}
         self.depth = 0

@@ -18,7 +18,7 @@ from ..source import Attr, CellContents, DictItem, FunctionCell, FunctionGlobals
 from ..variables import ClassVariable, VariableTracker, type_lookup
 from .wrapping_objects import g_weak
 
-__all__ = ["CustomFunctions"]
+__all__ = ["CustomFunctions", "names_in"]
 
 _METHODS = ("forward", "backward", "setup_context")
 _KNOWN = frozenset(("lamina", "lamina_tensor", "lamina_prims", "numpy"))
@@ -84,7 +84,7 @@ class CustomFunctions:
             cell = function.__closure__[index]  # type: ignore[index]
             self._check_value(name, cell.cell_contents, CellContents(FunctionCell(source, index)), seen)
         table = FunctionGlobals(source)
-        for name in sorted(_names(code)):
+        for name in sorted(names_in(code)):
             if name in function.__globals__:
                 self._check_value(name, function.__globals__[name], DictItem(table, name), seen)
             elif name in _ACTS and hasattr(builtins, name):
@@ -101,11 +101,12 @@ class CustomFunctions:
             raise Unsupported(f"{name!r} in a custom function, a {type(value).__name__} that may change")
 
 
-def _names(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
+    """Names that the code and the functions in it look up."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            found |= _names(constant)
+            found |= names_in(constant)
     return found
 
 

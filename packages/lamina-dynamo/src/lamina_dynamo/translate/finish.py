@@ -15,11 +15,12 @@ from ..variables import (
     TensorVariable,
 )  # fmt: skip
 from ..variables.exceptions import HANDLED_AT_ENTRY
+from . import making
 from .effects import EffectWriter
 from .frame_parts import NULL
 from .graph_inputs import fetched_inputs
 from .input_guards import add_alias_guards, add_shape_guards, add_symbol_inputs
-from .leaves import check_leaves
+from .leaves import check_leaves, new_leaves
 from .levels import InnerFrames, Level
 from .reachable import reachable
 from .rebuild import Rebuilder
@@ -65,6 +66,9 @@ class _Finish(InnerFrames):
         captured, outputs_name, rebuilder_outputs = self._graph(outputs)
         rebuilder = Rebuilder(tx, emitter, rebuilder_outputs, outputs_name)
         rebuilder.cyclic = cyclic
+        for source in new_leaves(tx):
+            emitter.call_function(making.require_gradients, lambda source=source: emitter.load_source(source), 1)
+            emitter.pop()
         if captured is not None:
             for value in early:
                 rebuilder.load_source(value.source, None)

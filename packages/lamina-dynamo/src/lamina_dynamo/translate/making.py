@@ -39,6 +39,11 @@ def new_instance(cls: type, args: tuple[Any, ...]) -> Any:
     return object.__new__(cls)
 
 
+def require_gradients(array: Any) -> None:
+    """Make an array of the caller a leaf."""
+    array.requires_grad_()
+
+
 def set_attributes(value: Any, attributes: dict[str, Any]) -> None:
     """Put attributes into the instance's ``__dict__``, whatever ``__setattr__`` the class has."""
     object.__getattribute__(value, "__dict__").update(attributes)

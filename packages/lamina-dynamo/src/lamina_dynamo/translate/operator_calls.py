@@ -87,6 +87,8 @@ class OperatorCalls:
             self.note_write(fakes[0])
         elif id == "requires_grad_":
             self.leaves.append((fakes[0], self.frame.steps_to_break()))
+        elif id == "retain_grad":
+            self.retained.append((fakes[0], self.frame.steps_to_break()))
         spec = self.spec_of(result)
         node = self.output.call(id, nodes, named_nodes, spec, effect, self.regions(), self.user_line())
         return self.from_result(result, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from types import CellType, CodeType
 from typing import Any
@@ -49,12 +50,21 @@ def translate_frame(
         closure = [closure[name] for name in code.co_freevars]
     builtins = builtins if isinstance(builtins, dict) else builtins.__dict__
     breaks: dict[int, BreakReason] = {}
+    sizes = getattr(frontend, "value_sizes", nullcontext)
+    refused = sizes is nullcontext
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, 20_000))
     try:
         for _ in range(_ATTEMPTS):
             arguments = (code, dict(locals), globals, builtins, tuple(closure or ()), frontend, config)
-            result = _attempt(arguments, breaks, backend)
+            try:
+                with sizes(not refused):
+                    result = _attempt(arguments, breaks, backend)
+            except InternalError:
+                if refused:
+                    raise
+                refused = True  # sizes that depend on values are what not everyone takes
+                continue
             if result is not None:
                 return result
     finally:

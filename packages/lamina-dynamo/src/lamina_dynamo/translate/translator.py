@@ -91,6 +91,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.arrays: list[tuple[Any, TensorVariable]] = []
         self.writes: list[tuple[Any, list[int]]] = []
         self.births: dict[int, list[int]] = {}
+        self.retained: list[tuple[Any, list[int]]] = []
         self.leaves: list[tuple[Any, list[int]]] = []
         self.with_gradient: set[TensorVariable] = set()
         self.host_inputs: dict[int, Any] = {}

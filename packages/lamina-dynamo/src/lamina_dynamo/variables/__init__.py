@@ -35,6 +35,7 @@ from .functions import (
     cell_of,
 )  # fmt: skip
 from .generators import GeneratorVariable
+from .hooks import HookHandleVariable, HookMethodVariable
 from .iterators import (
     CountIterator,
     EnumerateIterator,
@@ -63,7 +64,8 @@ __all__ = [
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictIterator",
     "DictVariable", "DictViewVariable", "DisabledVariable", "EnumerateIterator", "ExceptionVariable", "FixedIterator",
     "FunctionVariable",
-    "GeneratorVariable", "GetterVariable", "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
+    "GeneratorVariable", "GetterVariable", "HookHandleVariable", "HookMethodVariable",
+    "HostInput", "IteratorVariable", "Lazy", "ListVariable", "MapIterator",
     "MethodDescriptorVariable", "ModuleVariable", "NativeMethodVariable", "NestedFunctionVariable", "NotConstant",
     "ObjectKey", "ObservedException", "OpaqueVariable", "OperatorVariable", "PartialVariable", "RangeVariable",
     "ReversedIterator",
