@@ -27,7 +27,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.testing import do_bench
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, bool_
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, bool_, float32
 from lamina_inductor.backends.triton.backend import TritonBackend
 from lamina_inductor.backends.triton.compile import load_function
 from lamina_inductor.backends.triton.emit import emit_program
@@ -268,6 +268,11 @@ def product_cases() -> list[Case]:
             [GemmCandidate(128, 128, 64, 4, 4, split=s) for s in (2, 4, 8)], 5,
         ),
         *gpt_cases(),
+        Case(
+            "thin, weights converted", lambda x, w: ops.matmul(x, ops.convert_element_type(w, bfloat16)),
+            (spec(16, 4096), spec(4096, 4096, dtype=float32)), lambda x, w: x @ w.to(x.dtype), 2.0 * 2**28,
+            [GemmCandidate(16, 64, 128, 4, 4)], 0,
+        ),
         Case(
             "thin", lambda x, w, b: ops.relu(ops.add(ops.matmul(x, w), b)),
             (spec(16, 4096), spec(4096, 4096), spec(4096)), lambda x, w, b: torch.relu(x @ w + b), 2.0 * 2**28,

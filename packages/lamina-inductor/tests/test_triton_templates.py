@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SMALL, SYMBOLIC, emit_with, floats, kept_graph
+from triton_templates import ATTENTIONS, BF16, CONVOLUTIONS, GEMMS, SMALL, SYMBOLIC, emit_with, floats, kept_graph
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
 from lamina_fx.symbolic import ShapeEnv
@@ -29,6 +29,7 @@ CASES = GEMMS | ATTENTIONS | CONVOLUTIONS
 GOLDEN = {
     "linear with residual": "product_with_epilogue",
     "wide sums": "split_product",
+    "converted weights": "product_with_prologue",
     "causal of odd lengths": "attention",
     "causal gradients": "attention_backward",
     "3x3 with everything": "convolution",
@@ -113,6 +114,26 @@ def test_equal_products_share_a_kernel() -> None:
     program = emit_with(kept_graph(fn, tuple(floats(64, 64) for _ in range(3))), SMALL)
     assert [k.name for k in program.kernels] == ["t0_dot_general_maximum"]
     assert len(program.launches) == 2
+
+
+def kernels_of(fn: Any, *inputs: np.ndarray) -> list[str]:
+    return [k.name for k in emit_with(kept_graph(fn, inputs), SMALL).kernels]
+
+
+def test_a_thin_product_converts_its_weights_on_the_way_in() -> None:
+    def fn(x: Any, w: Any) -> Any:
+        return ops.matmul(x, ops.convert_element_type(w, bfloat16))
+
+    def twice(x: Any, w: Any) -> Any:
+        narrow = ops.convert_element_type(w, bfloat16)
+        return ops.matmul(x, narrow), ops.exp(narrow)
+
+    thin, wide, w = floats(8, 64, dtype=BF16), floats(512, 64, dtype=BF16), floats(64, 96)
+    assert kernels_of(fn, thin, w) == ["t0_dot_general"]
+    assert kernels_of(fn, wide, w) == ["k0_copy", "t0_dot_general"]
+    assert "t0_dot_general" in kernels_of(twice, thin, w) and len(kernels_of(twice, thin, w)) == 2
+    # what the conversion reads is overwritten by then, or is no input: its memory may be another's
+    assert len(kernels_of(lambda x, w: fn(x, ops.softmax(w, 0)), thin, w)) == 2
 
 
 def test_a_product_is_not_overwritten_while_others_read_its_operand() -> None:

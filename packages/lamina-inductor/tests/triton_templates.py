@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from tracing import spec_of
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float16, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import TritonBackend, TritonProgram
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
@@ -110,6 +110,22 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
     "heads": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (SMALL, PERSISTENT, SPLIT)),
     "rows of a table": (
         gathered, (floats(40, 32), floats(32, 64), floats(9, 64), RNG.integers(0, 9, 40)), (SMALL, SPLIT),
+    ),
+    "converted weights": (
+        lambda x, w, b: ops.relu(ops.add(ops.matmul(x, ops.convert_element_type(w, bfloat16)), b)),
+        (floats(9, 70, dtype=BF16), floats(70, 96), floats(96, dtype=BF16)), (SMALL,),
+    ),
+    "converted weights of a linear layer": (
+        lambda x, w: ops.matmul(x, transposed(ops.convert_element_type(w, bfloat16))),
+        (floats(9, 70, dtype=BF16), floats(96, 70)), (SMALL,),
+    ),
+    "activations on the way in": (
+        lambda x, w: ops.matmul(ops.mul(ops.relu(x), 0.5), w),
+        (floats(300, 70, dtype=np.float16), floats(70, 20, dtype=np.float16)), (SMALL,),
+    ),
+    "both converted": (
+        lambda x, w: ops.matmul(ops.convert_element_type(x, float16), ops.convert_element_type(w, float16)),
+        (floats(17, 1000), floats(1000, 20)), (SMALL,),
     ),
     "wide sums": (ops.matmul, (floats(3, 300), floats(300, 20)), (SPLIT,)),
 }  # fmt: skip

@@ -30,7 +30,7 @@ def difference(got: np.ndarray, want: np.ndarray, narrow: bool) -> str | None:
         return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
     if want.dtype.kind in "bi":
         return None if np.array_equal(got, want) else "differ"
-    tolerance = 2e-2 if narrow else 2e-5
+    tolerance = 2e-2 if narrow or want.itemsize == 2 else 2e-5
     got, want = got.astype(np.float64), want.astype(np.float64)
     scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0.0)))
     if np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True):

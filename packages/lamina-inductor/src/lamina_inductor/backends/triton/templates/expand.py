@@ -9,19 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from ....ir.program import Launch, Program, Step
+from ....ir.program import Gemm, KernelCall, Launch, Program, Step
 from ....schedule.share import words
 from ..program import TritonKernel, TritonLaunch
 from .kernel_text import ANONYMOUS
+from .prologue import Prologue, find_prologues
 
 __all__ = ["Expansion", "NoTemplates", "Planner", "expand_steps"]
 
 
 class Planner(Protocol):
-    """Chooses templates: ``launches(step, program)`` prints a step, or is None where a library should run it."""
+    """Chooses templates."""
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
-        """Launches of kernels without names, in order."""
+        """Launches of kernels without names, in order; None where a library should run the step."""
+        ...
+
+    def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
+        """The same with what makes the operands ``left`` and ``right``; None where that does not pay."""
         ...
 
 
@@ -29,6 +34,10 @@ class NoTemplates:
     """Libraries and references run everything that has no loops."""
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
+        """None."""
+        return None
+
+    def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
         """None."""
         return None
 
@@ -54,8 +63,16 @@ class Expansion:
 def expand_steps(program: Program, planner: Planner | None) -> Expansion:
     """Every step, its epilogue either printed into the template or a launch behind it."""
     result = Expansion()
-    for step in program.steps:
-        launches = None if planner is None or type(step) is Launch else planner.launches(step, program)
+    fused = {} if planner is None else _fused(program, planner)
+    gone = {buffer for _, buffers in fused.values() for buffer in buffers}
+    for number, step in enumerate(program.steps):
+        if type(step) is Launch:
+            parts = tuple([call for call in step.parts if gone.isdisjoint(_made(call))])
+            result.steps.extend((replace(step, parts=parts),) if parts else ())
+            continue
+        launches = (
+            None if planner is None else planner.launches(step, program) if number not in fused else fused[number][0]
+        )
         if launches is not None:
             result.steps.append([result.named(launch) for launch in launches])
             continue
@@ -66,3 +83,26 @@ def expand_steps(program: Program, planner: Planner | None) -> Expansion:
             fields: dict[str, Any] = {"epilogue": None} | ({"scratch": False} if hasattr(step, "scratch") else {})
             result.steps.extend((replace(step, **fields), Launch((epilogue,))))  # type: ignore[type-var]
     return result
+
+
+def _fused(program: Program, planner: Planner) -> dict[int, tuple[list[TritonLaunch], list[str]]]:
+    """By the number of a product: its launches with the kernels in front of it, and the buffers that are not made."""
+    result: dict[int, tuple[list[TritonLaunch], list[str]]] = {}
+    known = find_prologues(program) if any(type(s) is Gemm for s in program.steps) else {}
+    for number, step in enumerate(program.steps):
+        if type(step) is Gemm and known:
+            found = {n: known[b] for n in ("left", "right") if (b := getattr(step, n).buffer) in known}
+            for some in (
+                found,
+                {n: p for n, p in found.items() if n == "right"},
+                {n: p for n, p in found.items() if n == "left"},
+            ):
+                launches = planner.fused(step, program, some) if some else None
+                if launches is not None:
+                    result[number] = launches, [getattr(step, n).buffer for n in some]
+                    break
+    return result
+
+
+def _made(call: KernelCall) -> set[str]:
+    return {b for p, b in zip(call.kernel.params, call.buffers, strict=True) if p.role != "in"}

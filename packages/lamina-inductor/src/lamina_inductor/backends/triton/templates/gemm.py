@@ -7,21 +7,21 @@ Any strides will do; where they allow it, operands are read through tensor descr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lamina_fx import DType, float32
-from lamina_fx.symbolic import as_expr
 
 from ....ir.program import Gemm, Operand
 from ....tune.candidates import GemmCandidate
 from ..literals import language_type
-from ..program import Scratch, TritonLaunch
+from ..program import TritonLaunch
 from ..tiles import constant
 from .kernel_text import KernelText, is_multiple
+from .prologue import Prologue
 from .tile_writer import TileWriter, statements_of
 
-__all__ = ["Printed", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
+__all__ = ["Printed", "Product", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
 
 DTYPES = frozenset(("float16", "bfloat16", "float32"))
 """Element types of products that have a template; others go to a library."""
@@ -44,12 +44,13 @@ def ceil_div(size: Any, block: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """A product while it is printed."""
 
     step: Gemm
     config: GemmCandidate
     text: KernelText
+    prologues: dict[str, Prologue] = field(default_factory=dict)
 
     @property
     def sizes(self) -> tuple[Any, Any, Any]:
@@ -62,28 +63,36 @@ class _Product:
         return self.step.out.shape[:-2]
 
 
-def gemm_launches(step: Gemm, config: GemmCandidate, wide: bool, multiprocessors: int = 132) -> Printed:
-    """The launches of a product and its epilogue."""
+def gemm_launches(
+    step: Gemm,
+    config: GemmCandidate,
+    wide: bool,
+    multiprocessors: int = 132,
+    prologues: dict[str, Prologue] | None = None,
+) -> Printed:
+    """The launches of a product, its epilogue, and what makes its operands (``left``, ``right``) on the way in."""
     if config.split > 1:
-        return _split_launches(step, config, wide)
-    product = _Product(step, config, KernelText(wide))
+        from .gemm_split import split_launches  # it prints tiles of this module
+
+        return split_launches(step, config, wide, prologues or {})
+    product = Product(step, config, KernelText(wide), prologues or {})
     text = product.text
-    tiles = _declare(product)
+    tiles = declare(product)
     if config.persistent:
         text.block(PROGRAMS=multiprocessors)
         count = f"tiles_m * tiles_n{''.join([f' * {text.atom(b)}' for b in product.batch if constant(b) != 1])}"
         text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, flatten=True):")
         text.depth += 1
-        _place(product, "tile % (tiles_m * tiles_n)", "tile // (tiles_m * tiles_n)")
+        place_tile(product, "tile % (tiles_m * tiles_n)", "tile // (tiles_m * tiles_n)")
     else:
-        _place(product, "tl.program_id(0)", "tl.program_id(1)")
-    _sum(product, "0", text.size(product.sizes[2]))
+        place_tile(product, "tl.program_id(0)", "tl.program_id(1)")
+    write_sum(product, "0", text.size(product.sizes[2]))
     checks = write_result(text, step)
     text.depth = 0
     kernel, buffers, sizes = text.finish(
-        warps=config.warps, stages=config.stages, origins=_origins(step), checks=checks
+        warps=config.warps, stages=config.stages, origins=origins_of(step, product.prologues), checks=checks
     )
-    batch = _numel(product.batch)
+    batch = numel_of(product.batch)
     if config.persistent:
         count = tiles * batch
         known = constant(count)
@@ -93,11 +102,14 @@ def gemm_launches(step: Gemm, config: GemmCandidate, wide: bool, multiprocessors
     return [TritonLaunch(kernel, buffers, sizes, grid)]
 
 
-def _origins(step: Gemm) -> tuple[tuple[str, str, str], ...]:
-    return (("", "dot_general", ""), *(step.epilogue.kernel.origins if step.epilogue else ()))
+def origins_of(step: Gemm, prologues: dict[str, Prologue]) -> tuple[tuple[str, str, str], ...]:
+    """What is in the kernel."""
+    before = [o for p in prologues.values() for o in p.kernel.origins]
+    return (*before, ("", "dot_general", ""), *(step.epilogue.kernel.origins if step.epilogue else ()))
 
 
-def _numel(sizes: tuple[Any, ...]) -> Any:
+def numel_of(sizes: tuple[Any, ...]) -> Any:
+    """Product of sizes."""
     total: Any = 1
     for size in sizes:
         total = total * size
@@ -117,7 +129,7 @@ def can_describe(operand: Operand) -> bool:
     return constant(steps[1]) == 1 and constant(steps[0]) != 0 and is_multiple(steps[0] * size, 16)
 
 
-def _declare(product: _Product) -> Any:
+def declare(product: Product) -> Any:
     """Parameters and numbers of tiles; returns the number of tiles of a matrix."""
     step, config, text = product.step, product.config, product.text
     m, n, _ = product.sizes
@@ -128,7 +140,7 @@ def _declare(product: _Product) -> Any:
     ):
         if config.descriptors:
             text.descriptor(name, *_described(operand, block))
-        else:
+        elif name not in product.prologues:
             text.pointer(name, operand.dtype, operand)
     text.add(f"tiles_m = {_tiles_text(text, m, 'BLOCK_M')}", f"tiles_n = {_tiles_text(text, n, 'BLOCK_N')}")
     return ceil_div(m, config.block_m) * ceil_div(n, config.block_n)
@@ -146,7 +158,7 @@ def _described(operand: Operand, block: tuple[int, int]) -> tuple[Operand, tuple
     return replace(operand, shape=shape, strides=strides), block
 
 
-def _place(product: _Product, tile: str, matrix: str) -> None:
+def place_tile(product: Product, tile: str, matrix: str) -> None:
     """Which tile this is: ``m`` and ``n``, the rows and columns, and ``inside_m``, ``inside_n`` where they may end."""
     text = product.text
     wide = ".to(tl.int64)" if text.wide else ""
@@ -186,16 +198,15 @@ def batch_offset(text: KernelText, batch: tuple[Any, ...], strides: tuple[Any, .
     return found
 
 
-def _sum(product: _Product, begin: str, end: str) -> None:
+def write_sum(product: Product, begin: str, end: str) -> None:
     """The tile ``acc``: the sum over ``k`` from ``begin`` to ``end``."""
     step, config, text = product.step, product.config, product.text
     if config.descriptors:
-        _described_sum(product, begin, end)
+        _describedwrite_sum(product, begin, end)
         return
     m, n, k = product.sizes
     (lm, lk), (rk, rn) = step.left.strides[-2:], step.right.strides[-2:]
-    left = f"left{batch_offset(text, product.batch, step.left.strides[:-2])}"
-    right = f"right{batch_offset(text, product.batch, step.right.strides[:-2])}"
+    left, right = (_start(product, name) for name in ("left", "right"))
     start = "" if begin == "0" else f"{begin} + "
     text.add(
         f"k = {start}tl.arange(0, BLOCK_K)",
@@ -208,13 +219,25 @@ def _sum(product: _Product, begin: str, end: str) -> None:
     left_mask = _both("" if is_multiple(m, config.block_m) else "inside_m", in_k.replace("%s", "None, :"))
     right_mask = _both("" if is_multiple(n, config.block_n) else "inside_n", in_k.replace("%s", ":, None"))
     precision = ', input_precision="ieee"' if step.left.dtype is float32 else ""
+    text.depth += 1
+    for name, mask, target in (("left", left_mask, "a"), ("right", right_mask, "b")):
+        if name in product.prologues:
+            product.prologues[name].print(text, name, f"{name}_at", mask, target)
+        else:
+            text.add(f"{target} = tl.load({name}_at{mask})")
+    text.depth -= 1
     text.add(
-        f"    a = tl.load(left_at{left_mask})",
-        f"    b = tl.load(right_at{right_mask})",
         f"    acc = tl.dot(a, b, acc{precision})",
         f"    left_at += {scaled(text, 'BLOCK_K', lk)}",
         f"    right_at += {scaled(text, 'BLOCK_K', rk)}",
     )
+
+
+def _start(product: Product, name: str) -> str:
+    """Where the matrix begins: an address, or an offset where it is made on the way in."""
+    operand: Operand = getattr(product.step, name)
+    offset = batch_offset(product.text, product.batch, operand.strides[:-2])
+    return f"{product.text.size(operand.offset) if name in product.prologues else name}{offset}"
 
 
 def _both(first: str, second: str) -> str:
@@ -223,7 +246,7 @@ def _both(first: str, second: str) -> str:
     return f", {' & '.join(parts)}, other=0.0" if parts else ""
 
 
-def _described_sum(product: _Product, begin: str, end: str) -> None:
+def _describedwrite_sum(product: Product, begin: str, end: str) -> None:
     step, text = product.step, product.text
     left = "left.load([start_m, base])" if constant(step.left.strides[-1]) == 1 else "left.load([base, start_m]).T"
     right = "right.load([base, start_n])" if constant(step.right.strides[-1]) == 1 else "right.load([start_n, base]).T"
@@ -286,70 +309,3 @@ def _epilogue(text: KernelText, step: Gemm, masks: dict[str, str]) -> bool:
     }
     shapes = {phase.axis.name: "x", loop.axis.name: "r"}
     return TileWriter(text, call, phase, shapes, masks, computed).write_all(statements)
-
-
-# -- split sums ------------------------------------------------------------------------------------------
-
-
-def _split_launches(step: Gemm, config: GemmCandidate, wide: bool) -> Printed:
-    """Parts of the sum into scratch memory, then their sum, in order, and the epilogue."""
-    product = _Product(step, config, KernelText(wide))
-    text = product.text
-    m, n, k = product.sizes
-    tiles = _declare(product)
-    batch = _numel(product.batch)
-    scratch = Scratch(m * n * batch * config.split * 4)
-    text.pointer("parts", float32, scratch)
-    _place(product, "tl.program_id(0)", "tl.program_id(2)")
-    blocks = ceil_div(ceil_div(k, config.block_k), config.split)
-    text.add(
-        f"begin = tl.program_id(1) * {text.atom(blocks)} * BLOCK_K",
-        f"end = min(begin + {text.atom(blocks)} * BLOCK_K, {text.size(k)})",
-    )
-    _sum(product, "begin", "end")
-    batched = constant(batch) != 1
-    part = f"(matrix * {config.split} + tl.program_id(1))" if batched else "tl.program_id(1)"
-    masks = masks_of(step, config)
-    tail = "".join([f", {' & '.join(masks.values())}"]) if masks else ""
-    number = f"({part} * {text.atom(m)} + m[:, None]) * {text.atom(n)} + n[None, :]"
-    text.add(f"tl.store(parts + ({number}), acc{tail})")
-    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=_origins(step)[:1])
-    first = TritonLaunch(kernel, buffers, sizes, (tiles, config.split, batch) if batched else (tiles, config.split))
-    return [first, _add_parts(step, config, scratch, wide)]
-
-
-def _add_parts(step: Gemm, config: GemmCandidate, scratch: Scratch, wide: bool) -> TritonLaunch:
-    """The kernel that adds the parts of small tiles."""
-    text = KernelText(wide)
-    m, n = step.out.shape[-2:]
-    small = replace(config, block_m=min(config.block_m, 16), block_n=min(config.block_n, 64), split=1)
-    product = _Product(step, small, text)
-    text.block(BLOCK_M=small.block_m, BLOCK_N=small.block_n, SPLIT=config.split)
-    text.pointer("parts", float32, scratch)
-    wide_text = ".to(tl.int64)" if wide else ""
-    text.add(
-        f"m = tl.program_id(0){wide_text} * BLOCK_M + tl.arange(0, BLOCK_M)",
-        f"n = tl.program_id(1){wide_text} * BLOCK_N + tl.arange(0, BLOCK_N)",
-    )
-    masks = masks_of(step, small)
-    if "x" in masks:
-        text.add(f"inside_m = m[:, None] < {text.size(m)}")
-    if "r" in masks:
-        text.add(f"inside_n = n[None, :] < {text.size(n)}")
-    batched = any(constant(b) != 1 for b in product.batch)
-    if batched:
-        text.add(f"matrix = tl.program_id(2){wide_text}")
-    row = f"(matrix * SPLIT * {text.atom(m)} + m[:, None])" if batched else "m[:, None]"
-    tail = f", {' & '.join(masks.values())}, other=0.0" if masks else ""
-    text.add(
-        f"parts_at = parts + ({row} * {text.atom(n)} + n[None, :])",
-        "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
-        "for _ in range(SPLIT):",
-        f"    acc += tl.load(parts_at{tail})",
-        f"    parts_at += {text.size(as_expr(m) * n)}",
-    )
-    checks = write_result(text, step)
-    kernel, buffers, sizes = text.finish(warps=4, origins=_origins(step), checks=checks)
-    tiles = (ceil_div(m, small.block_m), ceil_div(n, small.block_n))
-    batch = _numel(product.batch)
-    return TritonLaunch(kernel, buffers, sizes, (*tiles, batch) if batched else tiles)

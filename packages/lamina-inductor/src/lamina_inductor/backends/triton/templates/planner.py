@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
@@ -24,11 +24,15 @@ from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
 from .convolution import convolution_launches, is_convolution
 from .gemm import can_describe, gemm_launches, is_gemm
+from .prologue import Prologue
 
 __all__ = ["Choose", "TemplatePlanner", "best_guess"]
 
 Choose = Callable[[Problem, list[Candidate], Callable[[Candidate], Any]], Candidate]
 """(problem, candidates that fit, best guess first; the trial of one) -> the one to use. A tuner measures trials."""
+
+THIN = 128
+"""Rows, or columns, of a product whose other operand may be made on the way in: one row of tiles reads it."""
 
 SYMBOLIC = 1024
 """What a symbolic size is taken for when block sizes are chosen."""
@@ -65,6 +69,19 @@ class TemplatePlanner:
         choose = best_guess if unknown and isinstance(self.choose, Tuner) else self.choose  # it cannot be measured
         return show(choose(problem, ranked, trial))
 
+    def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
+        """With what makes the operands, where one row of tiles, or one column, reads each element."""
+        if not is_gemm(step):
+            return None
+        problem = replace(gemm_problem(step), described=False)
+        ranked = [c for c in rank(problem, candidates(problem), self.gpu) if isinstance(c, GemmCandidate)]
+        if not ranked or not _pays(problem, prologues):
+            return None
+        sources = [b for p in prologues.values() for b in p.call.buffers]
+        given = [step.left, step.right, step.out, *_operands_of(program, step.epilogue)]
+        wide = _is_wide(program, *given) or any(_is_large(program.buffers[b]) for b in sources)
+        return gemm_launches(step, ranked[0], wide, self.gpu.multiprocessors, prologues)
+
     def _problem(self, step: Any, program: Program) -> tuple[Problem, Callable[[Candidate], Any]] | None:
         """What a step asks, and how a candidate answers; None: no template."""
         if type(step) is Gemm and is_gemm(step):
@@ -88,6 +105,15 @@ class TemplatePlanner:
         return gemm_launches(step, candidate, wide, self.gpu.multiprocessors)
 
 
+def _pays(problem: GemmProblem, prologues: dict[str, Prologue]) -> bool:
+    """Are the operands that would be made on the way in read by one row of tiles, and the larger part of what moves?
+
+    Of float32 the library's products are better by more than a kernel in front of them takes.
+    """
+    thin = {"left": problem.n <= THIN, "right": problem.m <= THIN}
+    return problem.dtype != "float32" and all(thin[name] for name in prologues)
+
+
 @dataclass(frozen=True, slots=True)
 class _Fixed:
     """The planner of a program with one step, which is printed already."""
@@ -97,6 +123,10 @@ class _Fixed:
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """What there is."""
         return self.found
+
+    def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
+        """Nothing."""
+        return None
 
 
 def _all_operands(step: Any) -> list[Operand]:
