@@ -148,18 +148,20 @@ def rdiv(input: Tensor, other: Tensor | Scalar) -> Tensor:
     return ops.div(other, input)
 
 
-def _divisor(a: Any, b: Any) -> None:
+def _divisor(xp: Any, a: Any, b: Any) -> None:
+    if getattr(xp, "capturing", False):
+        return  # a graph of work for a device is being made: there are no values to look at
     if a.dtype.kind in "iu" and a.size and not b.all():
         raise RuntimeError("ZeroDivisionError: integer division or modulo by zero")
 
 
 def _floor_divide(xp: Any, a: Any, b: Any) -> Any:
-    _divisor(a, b)
+    _divisor(xp, a, b)
     return xp.floor_divide(a, b)
 
 
 def _trunc_divide(xp: Any, a: Any, b: Any) -> Any:
-    _divisor(a, b)
+    _divisor(xp, a, b)
     if a.dtype.kind == "f":
         return xp.trunc(xp.true_divide(a, b))
     if a.dtype.kind == "u":
@@ -169,12 +171,12 @@ def _trunc_divide(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _remainder(xp: Any, a: Any, b: Any) -> Any:
-    _divisor(a, b)
+    _divisor(xp, a, b)
     return xp.remainder(a, b)
 
 
 def _fmod(xp: Any, a: Any, b: Any) -> Any:
-    _divisor(a, b)
+    _divisor(xp, a, b)
     return xp.fmod(a, b)
 
 
