@@ -24,7 +24,7 @@ _MISMATCH = error(RuntimeError, r"do not broadcast", tensor(2, 3), tensor(2, 4))
 
 
 def _power(xp: Any, a: Any, b: Any) -> Any:
-    if a.dtype.kind not in "iu" or b.dtype.kind == "u" or getattr(xp, "capturing", False) or not (b < 0).any():
+    if a.dtype.kind not in "iu" or b.dtype.kind == "u" or not (getattr(xp, "capturing", False) or (b < 0).any()):
         return xp.power(a, b)
     odd = xp.where(b % 2 == 0, 1, a)
     return xp.where(b >= 0, xp.power(a, xp.maximum(b, 0)), xp.where((a == 1) | (a == -1), odd, 0)).astype(a.dtype)
