@@ -140,6 +140,23 @@ def test_other_instructions(function, opname, bound, arguments):
         assert made(argument) == function(argument)
 
 
+def test_the_empty_tuple_stays_immortal():
+    """3.14 counts what BUILD_TUPLE made as an ordinary object."""
+
+    def f():
+        return 1
+
+    emitter = Emitter(f.__code__)
+    emitter.build_tuple(0)
+    emitter.return_value()
+    f.__code__ = emitter.finish()
+    before = sys.getrefcount(())
+    for _ in range(10):
+        assert f() == ()
+        f()
+    assert sys.getrefcount(()) in (before, before + 1) or sys.version_info < (3, 12)
+
+
 class Managed:
     """A context manager whose `__exit__` is no method: 3.14 leaves a NULL beside it."""
 

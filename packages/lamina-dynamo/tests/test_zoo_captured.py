@@ -5,7 +5,9 @@ Same results, same order of effects, same errors, no fault inside the compiler.
 
 from __future__ import annotations
 
+import dis
 import sys
+import traceback
 import warnings
 
 import breaks_zoo as zoo
@@ -51,3 +53,18 @@ def test_called_inside_a_handler(function, how):
                 assert sys.exc_info()[1] is outer
                 raise
         assert caught.value.args == ("outer",)
+
+
+@pytest.mark.parametrize("function", [zoo.with_block, zoo.nested_with, zoo.with_in_loop], ids=lambda f: f.__name__)
+def test_frames_of_an_error_stand_at_instructions(function):
+    """A with-block that lets an error pass puts its frame back to where the error came from, as far as it can."""
+    reset()
+    compiled = optimize(backend, NumpyFrontend())(function)
+    for how in (1, "late", 1, "late"):
+        zoo.mode, zoo.calls[0] = how, 0
+        with pytest.raises((KeyError, ValueError)) as caught:
+            compiled(3, zoo.CM("cm"))
+        for frame, line in traceback.walk_tb(caught.value.__traceback__):
+            assert frame.f_lasti in {i.offset for i in dis.get_instructions(frame.f_code, show_caches=True)}
+            assert line is not None
+    zoo.mode = None

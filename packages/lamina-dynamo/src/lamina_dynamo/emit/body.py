@@ -96,6 +96,7 @@ class Body:
                 self._after.append(None)
                 in_entry = not (item.name == "RESUME" and item.arg == 0)
             else:
+                item = dialect.reraise(item) if item.name == "RERAISE" else item
                 placed = [_as_free(part, cells) if as_free else part for part in _expand(item)]
                 self._after.append(placed[0])
                 self.items.extend(placed)

@@ -242,7 +242,10 @@ class Emitter:
 
     def build_tuple(self, count: int) -> None:
         """(v1 .. vn -- tuple)."""
-        self.emit("BUILD_TUPLE", count, 1 - count)
+        if count:
+            self.emit("BUILD_TUPLE", count, 1 - count)
+        else:  # immortal, and from 3.14 on BUILD_TUPLE counts its references as those of an ordinary object
+            self.load_const(())
 
     def add(self) -> None:
         """(a b -- a + b)."""

@@ -21,6 +21,7 @@ __all__ = [
     "load_method_as_attribute",
     "loop_exit_pad",
     "make_function",
+    "reraise",
     "subscript",
 ]
 
@@ -72,6 +73,11 @@ def make_function(flags: int) -> list[Instr]:
     """Make a function from ``[defaults] [kwdefaults] [annotations] [closure] code``, as far as `flags` (1, 2, 4, 8)
     says."""
     return [Instr("MAKE_FUNCTION", flags)]
+
+
+def reraise(instruction: Instr) -> Instr:
+    """RERAISE as it may stand where the stack was rebuilt: the offset below the exception is an int like any other."""
+    return instruction
 
 
 def subscript() -> Instr:

@@ -13,6 +13,7 @@ from .py311 import (
     load_cell,
     load_global,
     make_function,
+    reraise,
     subscript,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "load_method_as_attribute",
     "loop_exit_pad",
     "make_function",
+    "reraise",
     "subscript",
 ]
 

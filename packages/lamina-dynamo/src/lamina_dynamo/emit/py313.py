@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from bytecode import CellVar, FreeVar, Instr
 
-from .py312 import LOOP_EXIT_DROPS, call_ex, load_attr, load_global, subscript
+from .py312 import LOOP_EXIT_DROPS, call_ex, load_attr, load_global, reraise, subscript
 
 __all__ = [
     "LOOP_EXIT_DROPS",
@@ -23,6 +23,7 @@ __all__ = [
     "load_method_as_attribute",
     "loop_exit_pad",
     "make_function",
+    "reraise",
     "subscript",
 ]
 

@@ -30,6 +30,7 @@ __all__ = [
     "load_method_as_attribute",
     "loop_exit_pad",
     "make_function",
+    "reraise",
     "subscript",
 ]
 
@@ -54,6 +55,16 @@ def load_method_as_attribute(instruction: Instr) -> list[Instr] | None:
     function, name = Constant(_core.special_method), ("__enter__", "__exit__")[int(instruction.arg)]
     below = [Instr("LOAD_CONST", function), Instr("SWAP", 2), Instr("PUSH_NULL"), Instr("SWAP", 2)]
     return [*below, Instr("LOAD_CONST", name), Instr("CALL", 2), Instr("PUSH_NULL")]
+
+
+def reraise(instruction: Instr) -> Instr:
+    """RERAISE as it may stand where the stack was rebuilt.
+
+    The offset below the exception, which it would restore, is no object: only the interpreter's own unwinding can push
+    one, and what was rebuilt has an int there. Without it the frame's line is that of the RERAISE; tracebacks keep the
+    line that raised.
+    """
+    return Instr("RERAISE", 0, location=instruction.location)
 
 
 def subscript() -> Instr:
