@@ -105,7 +105,7 @@ def _counted(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 def _counted_once(count: int) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Without a loop: every instruction is decoded, and interpreted once."""
-    lines = "    seen.append(total)\n    total = total + 2 if len(seen) > total else total - seen[-1]\n" * count
+    lines = "    seen.append(total)\n    total = total * 2 + len(seen) - seen[-1] * 2\n" * count
     return _fresh(f"def f(x):\n    total, seen = 0, []\n{lines}    return x + total\n"), (lamina.ones(4),)
 
 
