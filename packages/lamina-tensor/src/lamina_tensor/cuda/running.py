@@ -1,8 +1,8 @@
 """Operators on CUDA tensors: the reference over the device library's arrays.
 
 Tensors of one call are brought to one device first: numbers (tensors without dimensions) and indices on the CPU may go
-along with CUDA tensors, all else is an error. What the device library has no arithmetic for goes through the host:
-``HOST_OPERATORS``, and float8, which the device holds as bytes.
+along with CUDA tensors, all else is an error. Arithmetic of float8, which the device holds as bytes, goes through the
+host.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from .activation import active_provider, cuda_device, is_float8, on_device, stor
 from .memory import explaining, out_of_memory
 from .transfers import host_copy, upload
 
-__all__ = ["HOST_OPERATORS", "run_on_device", "to_one_device"]
-
-HOST_OPERATORS: dict[str, str] = {
-    "linalg_eig": "general eigenvalues: the device library's are not there on every version",
-}
-"""Operators that copy their arguments to the host and their results back, and why."""
+__all__ = ["create_on_device", "run_on_device", "to_one_device"]
 
 _MOVES_BYTES = frozenset(("cat", "clone", "gather", "index", "index_select", "flip", "roll", "where", "masked_fill"))
 _TAKES_HOST_INDICES = frozenset(("index", "index_put"))
@@ -119,7 +114,7 @@ def run_on_device(
         return _convert_float8(provider, index, *args, **kwargs)
     if op.id == "bitcast" and (float8 or is_float8(args[1])):
         return _see_float8(op, *args)
-    if op.id in HOST_OPERATORS or (float8 and not (views or op.id in _MOVES_BYTES)):
+    if float8 and not (views or op.id in _MOVES_BYTES):
         return through_host(op, args, kwargs, index)
     arrays = to_arrays(args)
     if op.id in _TAKES_HOST_INDICES:
