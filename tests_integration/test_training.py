@@ -138,3 +138,22 @@ def test_learning_rates_do_not_recompile() -> None:
         step(lamina.ones(4))
         schedule.step()
     assert lamina.compiler.summary().graphs <= 2
+
+
+def test_sum_of_losses_that_were_differentiated() -> None:
+    """Returned for the log: it has no history here, and in eager none that can be used."""
+    weight = lamina.ones(3).requires_grad_()
+
+    @lamina.compile(fullgraph=True)
+    def step(x: Any) -> tuple[Any, Any]:
+        first = (weight * x).sum()
+        first.backward()
+        second = (weight * weight).sum()
+        second.backward()
+        return first + second, (weight * x * 3).sum()
+
+    total, alive = step(lamina.ones(3))
+    assert total.item() == 6.0 and weight.grad.tolist() == [3.0, 3.0, 3.0]
+    alive.backward()
+    assert weight.grad.tolist() == [6.0, 6.0, 6.0]
+    assert not total.requires_grad and lamina.compiler.summary().graphs == 1

@@ -15,7 +15,7 @@ from lamina_tensor import Tensor
 
 from .joint import OutputInfo
 
-__all__ = ["describe_outputs"]
+__all__ = ["describe_outputs", "is_alive"]
 
 
 def describe_outputs(
@@ -58,12 +58,24 @@ def _of_inputs(value: Any, inputs: Sequence[Any]) -> OutputInfo | None:
 
 
 def _plain(tracer: Any, value: Any, result: Callable[[Node], int]) -> OutputInfo:
-    return OutputInfo("value", result(tracer.value_in_memory(value)), value=value, requires_grad=_alive(value))
+    return OutputInfo("value", result(tracer.value_in_memory(value)), value=value, requires_grad=is_alive(value))
 
 
-def _alive(value: Any) -> bool:
-    """Can it be differentiated: a backward inside the program has used up the history."""
-    return value.requires_grad and (value.grad_fn is None or not value.grad_fn.released)
+def is_alive(value: Any) -> bool:
+    """Can it be differentiated: a backward inside the program has used up no part of its history."""
+    if not value.requires_grad:
+        return False
+    ahead = [value.grad_fn]
+    seen: set[int] = set()
+    while ahead:
+        node = ahead.pop()
+        if node is None or id(node) in seen:
+            continue
+        if node.released:
+            return False
+        seen.add(id(node))
+        ahead += [edge[0] for edge in node.edges if type(edge) is tuple]
+    return True
 
 
 def _root(tracer: Any, members: list[Any]) -> Any:

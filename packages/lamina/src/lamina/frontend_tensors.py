@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lamina_aot.outputs import is_alive
 from lamina_dynamo.frontend import DataDependent, SizePolicy
 from lamina_dynamo.guard import Guard, is_none, length, shape_holds, tensor_matches
 from lamina_dynamo.source import Attr, Item, Source, TensorProperty
@@ -133,7 +134,7 @@ class FrontendTensors:
 
     def has_history(self, fake: Any) -> bool:
         """Whether it can still be differentiated: a backward pass uses the history up."""
-        return bool(fake._requires_grad) and (fake.grad_fn is None or not fake.grad_fn.released)
+        return is_alive(fake)
 
     def gradient(self, value: Any) -> Any:
         """The gradient that a tensor of the caller has."""
