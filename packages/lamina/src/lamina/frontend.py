@@ -25,6 +25,7 @@ from lamina_prims import Operator
 from lamina_prims.modes import NeedsValues
 from lamina_prims.promotion import get_default_dtype, set_default_dtype
 from lamina_tensor import _C, Tensor, amp, autograd, fake_creation, operator_of
+from lamina_tensor.creation import default_device, switch_default_device
 from lamina_tensor.creator import creating_tensors
 from lamina_tensor.nn.backward_hooks import run_with_backward_hooks
 from lamina_tensor.optim import Optimizer
@@ -136,6 +137,7 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             Ambient("grad_mode", _C.is_grad_enabled),
             Ambient("inference_mode", _C.is_inference),
             Ambient("default_dtype", get_default_dtype),
+            Ambient("default_device", default_device),
             Ambient("autocast", amp.autocast_state),
         )
         self._mode_functions: dict[Any, str] = {
@@ -144,6 +146,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             _C.is_inference: "get:inference_mode",
             _C.set_inference: "set:inference_mode",
             get_default_dtype: "get:default_dtype",
+            default_device: "get:default_device",
+            switch_default_device: "set:default_device",
             set_default_dtype: "set:default_dtype",
             amp.autocast_state: "get:autocast",
             amp.set_autocast_state: "set:autocast",
@@ -152,6 +156,7 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             "grad_mode": (_C.is_grad_enabled, _C.set_grad_enabled),
             "inference_mode": (_C.is_inference, _C.set_inference),
             "default_dtype": (get_default_dtype, set_default_dtype),
+            "default_device": (default_device, switch_default_device),
             "autocast": (amp.autocast_state, amp.set_autocast_state),
         }
         self._home = os.path.join(os.path.dirname(os.path.abspath(lamina_tensor.__file__)), "")

@@ -1,4 +1,4 @@
-"""Ambient state as capture sees it: grad mode, inference mode, default dtype, autocast."""
+"""Ambient state as capture sees it: grad mode, inference mode, default dtype and device, autocast."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FrontendModes:
     _entry_grad_mode: bool
 
     def ambient(self) -> Sequence[Ambient]:
-        """Grad mode, inference mode, default dtype."""
+        """Grad mode, inference mode, default dtype, default device, autocast."""
         self._entry_grad_mode = _C.is_grad_enabled()
         return self._ambient
 
