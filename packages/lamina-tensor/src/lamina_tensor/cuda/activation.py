@@ -65,10 +65,12 @@ def _join() -> Provider:
     describe = _describer(provider)
 
     def empty(sizes: tuple[int, ...], strides: tuple[int, ...] | None, code: int, index: int) -> Any:
-        from .memory import explaining
-
-        with explaining(index):
+        try:  # of each new tensor: a context manager would cost more than the memory
             return provider.empty(sizes, strides, _STORED[code], index)
+        except provider.out_of_memory as error:
+            from .memory import out_of_memory
+
+            raise out_of_memory(index, error) from None
 
     def from_memory(
         address: int, sizes: tuple[int, ...], strides: tuple[int, ...] | None, code: int, index: int, owner: Any
