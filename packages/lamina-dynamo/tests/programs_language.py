@@ -211,6 +211,14 @@ def copies(x):
 
 
 @case()
+def constant_slices(x):
+    """3.14 folds slices, also in tuples of them."""
+    a = [0, 1, 2, 3, 4]
+    first, *rest = a[1:]
+    return a[1:3], a[:-1], a[::2], "lamina"[1:4], (5, 6, 7)[1:], first, rest, x[:1], x[0:2]
+
+
+@case()
 def slicing(x):
     a = list(range(6))
     a[1:3] = [9]

@@ -45,7 +45,8 @@ def _copy(frame: Any, ins: Any) -> None:
 @opcode("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_CONST_IMMORTAL", "LOAD_CONST_MORTAL")
 def _load_const(frame: Any, ins: Any) -> None:
     value = ins.value
-    plain = type(value) is not tuple and type(value) is not frozenset
+    kind = type(value)
+    plain = kind is not tuple and kind is not frozenset and kind is not slice  # 3.14 has constant slices
     frame.stack.append(ConstantVariable(value) if plain else frame.tx.wrap_constant(value))
 
 
