@@ -230,8 +230,7 @@ class FunctionWriter:
 
     def loop(self) -> None:
         name = self.name("n")
-        sources = [f"range({self.random.randint(1, 3)})", "(2, 1)", "list(log)[:3]", "sorted(table)[:2]"]
-        source = self.random.choice(sources)
+        source = self.random.choice([f"range({self.random.randint(1, 3)})", "(2, 1)", "list(log)[:3]", "sorted(table)"])
         self.put(f"for {name} in {source}:")
         with self.looping():
             if source.startswith(("range", "(")):

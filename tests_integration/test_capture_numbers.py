@@ -1,4 +1,4 @@
-"""Numbers taken out of tensors (`item()`, `float()`): read behind the graph, operands in it, or a break that resumes."""
+"""Numbers taken out of tensors (`item()`, `float()`): read behind the graph, operands in it, or a break."""
 
 from __future__ import annotations
 
