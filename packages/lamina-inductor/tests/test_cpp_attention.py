@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,3 +157,18 @@ def test_only_some_gradients(wanted: tuple[int, ...]) -> None:
 
     arguments = (*cotangents(CASES["causal"], False), *CASES["causal"])
     close(run(some, *arguments), some(*arguments), 1e-4)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_code_for_lesser_processors(level: int) -> None:
+    """The same on the code that this processor would not take by itself."""
+    if "LAMINA_CPU_LEVEL" in os.environ:
+        pytest.skip("this is the process that the test starts")
+    chosen = "(forward or backward or bfloat16) and not False and (around or wide or (dropout and causal) or additive)"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__, "-k", chosen]
+    environment = os.environ | {"LAMINA_CPU_LEVEL": str(level)}
+    done = subprocess.run(
+        command, env=environment, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout

@@ -4,6 +4,8 @@
 // the product. The code exists for three levels of the processor, chosen at the first call.
 #include "attention.h"
 
+#include <stdlib.h>
+
 // Which matrices a call's tasks have: `tasks` independent ones, each with `together` whose gradients meet in one sum.
 typedef struct {
     const lm_host *host;
@@ -61,12 +63,20 @@ namespace avx512 {
 } // namespace avx512
 #endif
 
-int level() {
+// 2: AVX-512, 1: AVX2, 0: neither. LAMINA_CPU_LEVEL lowers it, for tests of what this processor would not take.
+int found_level() {
+    int level = 0;
 #ifdef LM_LEVELS
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return 2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return 1;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) level = 1;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) level = 2;
 #endif
-    return 0;
+    const char *limit = getenv("LAMINA_CPU_LEVEL");
+    const int most = limit ? atoi(limit) : level;
+    return most < level ? most : level;
+}
+int level() {
+    static const int level = found_level();
+    return level;
 }
 
 template <typename T> lm_body forward_body() {
