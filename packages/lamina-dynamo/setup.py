@@ -27,7 +27,16 @@ class BuildMixed(build_ext):
 
 
 CSRC = os.path.join("src", "lamina_dynamo", "csrc")
-SOURCES = ("_frame.c", "arrays.cpp", "shapes.cpp", "guards.cpp", "hook.cpp", "objects.cpp", "_core.cpp")
+SOURCES = (
+    "_frame.c",
+    "arrays.cpp",
+    "shapes.cpp",
+    "guard_program.cpp",
+    "guards.cpp",
+    "hook.cpp",
+    "objects.cpp",
+    "_core.cpp",
+)
 
 setup(
     ext_modules=[

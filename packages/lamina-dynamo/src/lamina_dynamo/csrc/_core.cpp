@@ -24,14 +24,24 @@ static void add_instruction(GuardProgram &program, int op, int dst, int src, int
     if (i.weak != nullptr) i.object = object.ptr();
     else i.object = none_is_object ? object.release().ptr() : take(std::move(object));
     i.extra = extra;
-    if (!regs.empty()) {
+    bool is_relation = !regs.empty();
+    if (is_relation) {
         i.extra = (int)program.relations.size();
         program.relations.push_back({std::move(regs), {}});
     }
-    if (dst >= program.registers) program.registers = dst + 1;
-    if (i.op == Op::Attr || i.op == Op::GetItem || i.op == Op::CheckPython
-        || (i.op == Op::CheckAmbient && number == 0) || (i.op == Op::CheckAttr && !(number & 2)))
+    bool may_run_python = i.op == Op::Attr || i.op == Op::GetItem || i.op == Op::CheckPython
+        || (i.op == Op::CheckAmbient && number == 0) || (i.op == Op::CheckAttr && !(number & 2));
+    if (may_run_python && !program.runs_python) {
         program.runs_python = true;
+        program.first_python = program.code.size();
+        program.early = program.registers;
+    }
+    if (program.runs_python) {
+        program.hold(src);
+        if (is_relation)
+            for (int reg : program.relations.back().regs) program.hold(reg);
+    }
+    if (dst >= program.registers) program.registers = dst + 1;
     program.code.push_back(std::move(i));
 }
 
@@ -132,7 +142,7 @@ PYBIND11_MODULE(_core, m)
         .def("add", &add_instruction, "Append one instruction.")
         .def("add_tensor", &add_tensor, "Add the facts of a tensor check; returns their index.")
         .def("add_shape", &add_shape, "Add a condition over sizes in postfix form; returns its index.")
-        .def("set_inputs", [](GuardProgram &p, std::vector<int> registers) { p.inputs = std::move(registers); },
+        .def("set_inputs", &GuardProgram::set_inputs,
              "The registers whose values the compiled code takes, as a tuple in the slot behind its arguments.")
         .def("__len__", [](const GuardProgram &p) { return p.code.size(); })
         .def_readonly("runs_python", &GuardProgram::runs_python, "Whether evaluation may call Python code.");

@@ -219,4 +219,23 @@ bool no_overlap(const Relation &relation, PyObject *const *regs)
         [](int32_t a, int32_t b) { return extents[a].second <= extents[b].first; });
 }
 
+bool all_distinct(const Relation &relation, PyObject *const *regs)
+{
+    if (relation.regs.size() <= 8) {
+        for (size_t a = 0; a < relation.regs.size(); a++)
+            for (size_t b = 0; b < a; b++)
+                if (regs[relation.regs[a]] == regs[relation.regs[b]]) return false;
+        return true;
+    }
+    auto at = [&](int32_t k) { return regs[relation.regs[k]]; };
+    auto less = [&](int32_t a, int32_t b) { return at(a) < at(b); };
+    return all_apart(relation.order, relation.regs.size(), less, less);
+}
+
+bool overlap_fits(const Relation &relation, int64_t distance, PyObject *const *regs)
+{
+    ArrayView a, b;
+    return view_array(regs[relation.regs[0]], &a) && view_array(regs[relation.regs[1]], &b) && b.data - a.data == distance;
+}
+
 }  // namespace lamina

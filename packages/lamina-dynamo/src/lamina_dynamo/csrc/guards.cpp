@@ -8,16 +8,10 @@ namespace lamina {
 
 bool tensor_fits(PyObject *value, const TensorFacts &facts);
 bool ndarray_fits(PyObject *value, const TensorFacts &facts, PyObject *dtype, int64_t itemsize);
+bool all_distinct(const Relation &relation, PyObject *const *regs);
 bool no_overlap(const Relation &relation, PyObject *const *regs);
+bool overlap_fits(const Relation &relation, int64_t distance, PyObject *const *regs);
 bool shape_holds(const ShapeCode &shape, PyObject *const *registers);
-
-GuardProgram::~GuardProgram()
-{
-    for (auto &i : code) {
-        if (i.weak == nullptr) Py_XDECREF(i.object); /* with a weak reference only the address is remembered */
-        Py_XDECREF(i.weak);
-    }
-}
 
 static inline PyObject *weak_target(PyObject *reference)
 {
@@ -246,25 +240,6 @@ static bool ambient_fits(const Instruction &i)
     return same;
 }
 
-static bool all_distinct(const Relation &relation, PyObject *const *regs)
-{
-    if (relation.regs.size() <= 8) {
-        for (size_t a = 0; a < relation.regs.size(); a++)
-            for (size_t b = 0; b < a; b++)
-                if (regs[relation.regs[a]] == regs[relation.regs[b]]) return false;
-        return true;
-    }
-    auto at = [&](int32_t k) { return regs[relation.regs[k]]; };
-    auto less = [&](int32_t a, int32_t b) { return at(a) < at(b); };
-    return all_apart(relation.order, relation.regs.size(), less, less);
-}
-
-static bool overlap_fits(const Relation &relation, int64_t distance, PyObject *const *regs)
-{
-    ArrayView a, b;
-    return view_array(regs[relation.regs[0]], &a) && view_array(regs[relation.regs[1]], &b) && b.data - a.data == distance;
-}
-
 static bool python_check(const Instruction &i, PyObject *value)
 {
     PyObject *answer = PyObject_CallOneArg(i.object, value);
@@ -322,16 +297,24 @@ static PyObject *tuple_of(const std::vector<int> &registers, PyObject *const *re
 int GuardProgram::evaluate(const lf_view &view, PyObject **values) const
 {
     PyObject *few[96];
-    PyObject *few_owned[96];
+    PyObject *few_owned[192]; /* a register's own reference, and one more while it is held */
     std::vector<PyObject *> many;
     PyObject **regs = few, **owned = few_owned;
     if (registers > 96) {
-        many.resize(2 * registers);
+        many.resize(3 * registers);
         regs = many.data();
         owned = regs + registers;
     }
     int count = 0, failed = -1;
-    for (const Instruction &i : code) {
+    for (size_t k = 0; k < code.size(); k++) {
+        const Instruction &i = code[k];
+        if (k == first_python) {
+            for (int reg : held) owned[count++] = Py_NewRef(regs[reg]);
+            if (inputs_are_early && !inputs.empty() && (*values = tuple_of(inputs, regs)) == nullptr) {
+                failed = i.guard;
+                break;
+            }
+        }
         if (i.op < Op::CheckId) {
             bool is_new = false;
             PyObject *value = fetch(i, view, regs, &is_new);
@@ -339,8 +322,7 @@ int GuardProgram::evaluate(const lf_view &view, PyObject **values) const
                 failed = i.guard;
                 break;
             }
-            /* Python code run by a later instruction may free what a borrowed reference points to. */
-            if (runs_python && !is_new) {
+            if (k >= first_python && !is_new) {
                 Py_INCREF(value);
                 is_new = true;
             }
@@ -351,7 +333,8 @@ int GuardProgram::evaluate(const lf_view &view, PyObject **values) const
             break;
         }
     }
-    if (failed < 0 && !inputs.empty() && (*values = tuple_of(inputs, regs)) == nullptr) failed = 0;
+    if (failed < 0 && !inputs.empty() && !inputs_are_early && (*values = tuple_of(inputs, regs)) == nullptr) failed = 0;
+    if (failed >= 0) Py_CLEAR(*values);
     while (count > 0) Py_DECREF(owned[--count]);
     return failed;
 }

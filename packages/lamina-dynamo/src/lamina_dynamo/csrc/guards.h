@@ -68,10 +68,18 @@ class GuardProgram {
     std::vector<int> inputs; /* registers whose values the compiled code takes */
     int registers = 0;
     bool runs_python = false;
+    /* Values are borrowed up to the first instruction that may run Python, which may free them; from there on the program holds
+     * those it still needs, of the `early` registers filled before. */
+    size_t first_python = SIZE_MAX;
+    int early = 0;
+    std::vector<int> held;
+    bool inputs_are_early = false; /* then the tuple of inputs is made there, and holds them */
 
     /* -1 when all guards hold, else the index of one that does not. Never leaves an exception set. When all hold and there
      * are inputs, *values is a new tuple of them. */
     int evaluate(const lf_view &view, PyObject **values) const;
+    void hold(int reg);
+    void set_inputs(std::vector<int> taken); /* after the last instruction */
 };
 
 /* What a tensor or array looks like, read without Python calls. */
