@@ -136,3 +136,12 @@ def test_reorder():
     g.lint()
     with pytest.raises(ValueError, match="each node of the graph once"):
         g.reorder([x, y])
+
+
+def test_a_copy_names_its_own_nodes_in_meta():
+    graph = fx.Graph()
+    first, second = graph.placeholder("first"), graph.placeholder("second")
+    first.meta["grad_of"], second.meta["grad_of"] = second, first
+    copy = graph.copy()
+    assert [node.meta["grad_of"] for node in copy.placeholders] == copy.placeholders[::-1]
+    assert first.meta["grad_of"] is second

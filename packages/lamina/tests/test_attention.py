@@ -255,3 +255,20 @@ def test_second_derivatives() -> None:
     for a, b in zip(slope(in_place), slope(lamina.compile(in_place)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9)
     assert len(calls()) == 1
+
+
+def test_gradients_add_up_in_a_training_step() -> None:
+    def step(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Tensor:
+        loss = textbook(q, k, v, m).square().sum()
+        loss.backward()
+        return loss
+
+    found = []
+    for function in (step, lamina.compile(step)):
+        tensors = operands()
+        for _ in range(3):
+            function(*tensors, full_mask())
+        found.append([t.grad.numpy() for t in tensors])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-4)
+    assert len(calls()) == len(lamina.compiler.records())

@@ -192,7 +192,10 @@ class Graph:
         return copy
 
     def copy(self) -> Graph:
-        """An equal graph with nodes of its own, down to the subgraphs. Other constants are shared."""
+        """An equal graph with nodes of its own, down to the subgraphs. Other constants are shared.
+
+        Nodes that ``meta`` names become the copy's.
+        """
         other = Graph()
         other.attributes = map_leaves(self.attributes, _own_graph)
         other.has_owner = self.has_owner
@@ -202,6 +205,10 @@ class Graph:
             if _holds_graph(copy.args) or (copy.kwargs and _holds_graph(copy.kwargs)):
                 args, kwargs = map_leaves((copy.args, copy.kwargs), _own_graph)
                 copy.set_arguments(args, kwargs)
+        for copy in mapping.values():
+            for key, value in copy.meta.items():
+                if type(value) is Node:
+                    copy.meta[key] = mapping.get(value, value)
         return other
 
     def reorder(self, nodes: Sequence[Node]) -> None:
