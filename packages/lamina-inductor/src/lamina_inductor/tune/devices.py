@@ -2,7 +2,8 @@
 
 Rates are peaks of the arithmetic units at the clock that long products reach; bandwidths are what a copy and a walk
 through the second-level cache reach. Sources: CUDA C++ Programming Guide (limits by compute capability), NVIDIA's
-data sheets of A100, H100 and H200, and copies and products measured on an H200.
+data sheets of the largest GPU of each kind, and copies and products measured on an H200 (the numbers of 90 alone are
+fitted to measurements).
 """
 
 from __future__ import annotations
@@ -53,6 +54,12 @@ GPUS: dict[int, Gpu] = {
     89: Gpu(89, 128, 99 << 10, 100 << 10, 65536, 1536, _rates(300e12, 60e12), 0.92e12, 5e12, 72 << 20, 3e-6, 0.9),
     90: Gpu(
         90, 132, 227 << 10, 228 << 10, 65536, 2048, _rates(840e12, 50e12), 4.3e12, 11.5e12, 50 << 20, 2e-6, 0.97
+    ),
+    100: Gpu(
+        100, 148, 227 << 10, 228 << 10, 65536, 2048, _rates(1900e12, 60e12), 7.2e12, 20e12, 120 << 20, 2e-6, 0.97
+    ),
+    120: Gpu(
+        120, 170, 99 << 10, 100 << 10, 65536, 1536, _rates(200e12, 90e12), 1.6e12, 8e12, 96 << 20, 2e-6, 0.95
     ),
 }  # fmt: skip
 """By compute capability; ``library``: the part of the rate that the library's products reach on large matrices."""

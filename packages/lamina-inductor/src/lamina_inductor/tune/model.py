@@ -43,7 +43,10 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
     scores = candidate.block_m * candidate.block_n * (2 if problem.backward else 1)
     sums = candidate.block_m * (problem.value_width + (problem.width if problem.backward else 0))
     queries = candidate.block_m * problem.width * size * (2 if problem.backward else 1)
-    return Resources(keys * candidate.stages + queries, (scores * 3 // 2 + sums) // threads + 40, threads)
+    masks = 0 if not problem.mask else candidate.block_m * candidate.block_n * (1 if problem.mask == "bool" else 4)
+    shared = keys * candidate.stages + queries + masks * candidate.stages
+    wide = 2 if problem.dtype == "float32" else 1  # operands lie in registers, too
+    return Resources(shared, wide * (scores * 3 // 2 + sums) // threads + 40, threads)
 
 
 def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
@@ -54,7 +57,10 @@ def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
     if isinstance(candidate, GemmCandidate) and candidate.descriptors and not described:
         return False
     need = resources(problem, candidate, gpu)
-    return need.shared <= gpu.shared and need.registers <= 255 and need.registers * need.threads <= gpu.registers
+    spare = 2 << 10 if isinstance(candidate, AttentionCandidate) else 0  # for the exchange of maxima and sums
+    return (
+        need.shared + spare <= gpu.shared and need.registers <= 255 and need.registers * need.threads <= gpu.registers
+    )
 
 
 def resident(need: Resources, gpu: Gpu) -> int:
@@ -125,7 +131,7 @@ def _bandwidth(candidate: GemmCandidate, size: int, programs: int, slots: int, g
 def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     """The part of the rate that tiles of this form reach."""
     if problem.dtype == "float32":  # operands of the plain units come from shared memory, again for each small tile
-        return {16: 0.08, 32: 0.2, 64: 0.4}.get(min(candidate.block_m, candidate.block_n), 0.5)
+        return {16: 0.08, 32: 0.2}.get(min(candidate.block_m, candidate.block_n), 0.25)
     side = min(candidate.block_m, candidate.block_n)
     found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.9)
     large = candidate.block_m * candidate.block_n >= 128 * 256
@@ -181,7 +187,9 @@ def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gp
         steps = steps / 2 + (kept + walked) / 2
     products = 6 if problem.backward else 2
     rate = gpu.rates[problem.dtype] / gpu.multiprocessors
-    if problem.dtype != "float32":
+    if problem.dtype == "float32":
+        rate *= {16: 0.1, 32: 0.3, 64: 0.5}.get(min(kept, walked), 0.5)
+    else:
         rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)
     arithmetic = products * kept * steps * (problem.width + problem.value_width) / rate
     elementwise = kept * steps * (30 if problem.backward else 20) / (128 * 1.7e9)

@@ -19,8 +19,9 @@ _HALF = (
 )  # fmt: skip
 
 _SINGLE = (
-    (128, 128, 16, 8, 3), (128, 64, 16, 8, 3), (64, 128, 16, 8, 3), (64, 64, 32, 4, 3), (64, 32, 32, 4, 3),
-    (32, 64, 32, 4, 3), (32, 32, 32, 4, 3), (16, 64, 32, 2, 3), (64, 16, 32, 2, 3), (16, 16, 32, 1, 3),
+    # without the matrix units a tile's operands stay in registers: larger ones spill, and compile for long
+    (64, 64, 16, 4, 3), (64, 32, 16, 4, 3), (32, 64, 16, 4, 3), (32, 32, 32, 4, 3), (16, 64, 32, 2, 3),
+    (64, 16, 32, 2, 3), (16, 16, 32, 1, 3),
 )  # fmt: skip
 
 _SPLITS = (2, 4, 8, 16, 32)
@@ -37,11 +38,15 @@ _BACKWARD = (
     (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
 )  # fmt: skip
 
+_SINGLE_ATTENTION = ((32, 32, 4, 2), (32, 32, 8, 1), (16, 32, 4, 1), (16, 16, 4, 1))
+"""Of float32, forward and backward."""
+
 
 def candidates(problem: Problem) -> tuple[Candidate, ...]:
     """All that may be tried for a problem, without those whose tiles are far larger than it."""
     if isinstance(problem, AttentionProblem):
         rows = _BACKWARD if problem.backward else _FORWARD
+        rows = _SINGLE_ATTENTION if problem.dtype == "float32" else rows
         return tuple([AttentionCandidate(*row) for row in rows])
     result: list[Candidate] = []
     for row in _SINGLE if problem.dtype == "float32" else _HALF:
