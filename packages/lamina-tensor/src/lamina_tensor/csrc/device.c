@@ -7,6 +7,7 @@
 
 static PyTypeObject *array_type;      /* of the device library's arrays; NULL before the first use */
 static PyObject *describe, *make_empty, *make_from_memory, *devices, *kernels;
+static int active; /* the library is the one that is chosen now */
 static __thread void *streams[MAX_DEVICES];
 static struct { int64_t now, peak, total; } accounts[MAX_DEVICES]; /* bytes of tensors' storages; needs the GIL */
 
@@ -69,10 +70,8 @@ static PyObject *fill_from_device(TensorObject *t, PyObject *value, int code) {
     return held;
 }
 
-static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int counted) {
-    TensorObject *t = new_tensor(type);
-    if (!t) return NULL;
-    t->array = fill_from_device(t, value, code);
+/* Gives a tensor whose head and array are set a storage of its own; takes over the reference. */
+static PyObject *with_storage(TensorObject *t, int counted) {
     StorageObject *storage = t->array ? (StorageObject *)CudaStorage_Type.tp_alloc(&CudaStorage_Type, 0) : NULL;
     if (!storage) {
         Py_DECREF(t);
@@ -91,6 +90,13 @@ static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int
     t->storage = (PyObject *)storage;
     t->h.version = &storage->version;
     return (PyObject *)t;
+}
+
+static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int counted) {
+    TensorObject *t = new_tensor(type);
+    if (!t) return NULL;
+    t->array = fill_from_device(t, value, code);
+    return with_storage(t, counted);
 }
 
 PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) { return wrap_counted(type, value, code, 1); }
@@ -123,7 +129,7 @@ PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code) {
 /* -- what compiled code calls ------------------------------------------------------------------------------ */
 
 static int activate(void) {
-    if (array_type) return 0;
+    if (active) return 0;
     PyObject *module = PyImport_ImportModule("lamina_tensor.cuda.activation");
     PyObject *done = module ? PyObject_CallMethod(module, "activate", NULL) : NULL;
     Py_XDECREF(module);
@@ -144,13 +150,31 @@ static PyObject *as_tuple(int ndim, const int64_t *values) {
 
 PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index) {
     if (activate() < 0) return NULL;
-    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *tensor = NULL;
-    PyObject *array = shape && steps ? PyObject_CallFunction(make_empty, "OOii", shape, steps, dtype, index) : NULL;
-    if (array) tensor = wrap_device_array(registered.tensor_type, array, dtype);
-    Py_XDECREF(array);
+    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *array;
+    PyObject *made = shape && steps ? PyObject_CallFunction(make_empty, "OOii", shape, steps, dtype, index) : NULL;
+    unsigned long long address;
     Py_XDECREF(shape);
     Py_XDECREF(steps);
-    return tensor;
+    if (!made) return NULL;
+    TensorObject *t = PyArg_ParseTuple(made, "OK", &array, &address) ? new_tensor(registered.tensor_type) : NULL;
+    if (!t || reserve_dims(t, ndim) < 0) {
+        Py_XDECREF(t);
+        Py_DECREF(made);
+        return NULL;
+    }
+    int64_t step = 1; /* the head is known: the array need not be asked */
+    for (int i = ndim - 1; i >= 0; i--) {
+        t->h.sizes[i] = sizes[i];
+        t->h.strides[i] = strides ? strides[i] : step;
+        step *= sizes[i] > 1 ? sizes[i] : 1;
+    }
+    t->h.dtype = (int16_t)dtype;
+    t->h.data = (void *)(uintptr_t)address;
+    t->h.device = LAMINA_CUDA;
+    t->h.device_index = (int8_t)index;
+    t->array = Py_NewRef(array);
+    Py_DECREF(made);
+    return with_storage(t, 1);
 }
 
 PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
@@ -183,6 +207,13 @@ PyObject *use_device(PyObject *module, PyObject *args) {
     Py_XSETREF(make_from_memory, Py_NewRef(given[3]));
     Py_XSETREF(devices, Py_NewRef(given[4]));
     Py_XSETREF(kernels, Py_NewRef(given[5]));
+    active = 1;
+    Py_RETURN_NONE;
+}
+
+PyObject *leave_device(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    active = 0;
     Py_RETURN_NONE;
 }
 

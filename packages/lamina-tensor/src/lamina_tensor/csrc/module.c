@@ -173,6 +173,7 @@ static PyMethodDef functions[] = {
     {"is_inference", py_is_inference, METH_NOARGS, "Is this thread in inference mode?"},
     {"set_inference", py_set_inference, METH_O, "Switch inference mode; returns what it was."},
     {"use_device", use_device, METH_VARARGS, "Register what is known of the device library."},
+    {"leave_device", leave_device, METH_NOARGS, "Ask which device library is chosen before memory is next taken."},
     {"set_stream", set_stream, METH_VARARGS, "Set this thread's stream of a device; returns the one before."},
     {"memory_account", memory_account, METH_VARARGS, "Bytes of storages on a device: (now, peak, ever)."},
     {"starts_inside", (PyCFunction)(void (*)(void))starts_inside, METH_FASTCALL, "Does it lie in the other's storage?"},

@@ -102,6 +102,7 @@ void count_memory(int index, int64_t bytes);
 PyObject *memory_account(PyObject *module, PyObject *args);
 PyObject *starts_inside(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *use_device(PyObject *module, PyObject *args);
+PyObject *leave_device(PyObject *module, PyObject *unused);
 PyObject *set_stream(PyObject *module, PyObject *args);
 PyObject *wrap_device(PyObject *module, PyObject *args);
 

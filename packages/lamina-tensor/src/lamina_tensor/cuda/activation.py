@@ -39,6 +39,7 @@ def use_provider(provider: Provider | None) -> Provider | None:
     """
     before = _Active.chosen
     _Active.chosen, _Active.provider = provider, None
+    _C.leave_device()
     return before
 
 
@@ -64,9 +65,10 @@ def _join() -> Provider:
     register_arrays(provider.array_type, provider.namespace)
     describe = _describer(provider)
 
-    def empty(sizes: tuple[int, ...], strides: tuple[int, ...] | None, code: int, index: int) -> Any:
+    def empty(sizes: tuple[int, ...], strides: tuple[int, ...] | None, code: int, index: int) -> tuple[Any, int]:
         try:  # of each new tensor: a context manager would cost more than the memory
-            return provider.empty(sizes, strides, _STORED[code], index)
+            made = provider.empty(sizes, strides, _STORED[code], index)
+            return made, provider.address(made)[0]
         except provider.out_of_memory as error:
             from .memory import out_of_memory
 

@@ -10,6 +10,7 @@ import cupy  # pyright: ignore[reportMissingImports]  # the extra [cuda]
 import numpy as np
 from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
 
+from .activation import row_major
 from .cupy_namespace import CupyNamespace
 from .cupy_products import prepare
 from .provider import DeviceProperties, GraphHandle, MemoryState
@@ -62,7 +63,7 @@ class CupyProvider:
 
     def empty(self, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: np.dtype[Any], index: int) -> Any:
         """From the pool."""
-        if strides is None:
+        if strides is None or strides == row_major(shape):
             if runtime.getDevice() == index:
                 return cupy.ndarray(shape, dtype)
             with cupy.cuda.Device(index):
