@@ -13,6 +13,7 @@ import pytest
 import lamina_tensor as lt
 from lamina_fx import DTYPES
 from lamina_prims.arrays import numpy_dtype
+from lamina_tensor.cuda.stub_provider import StubProvider
 
 DATA = [
     ([1, 2], lt.int64), ([1.0], lt.float32), (True, lt.bool), ([1, 2.5], lt.float32),
@@ -151,6 +152,7 @@ class Abi(ctypes.Structure):
         ("from_memory", ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int] * 3,
             ctypes.py_object)),
+        ("stream", ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
     ]  # fmt: skip
 
 
@@ -198,3 +200,26 @@ def test_memory_for_compiled_code() -> None:
     assert again.data_ptr() == address and again.stride() == (200, 1)  # a big block is used again
     with pytest.raises(RuntimeError, match=r"the device .cuda. cannot be used"):
         table.empty(2, sizes, None, lt.float32.code, 1, 0)
+
+
+def test_memory_of_a_device_for_compiled_code() -> None:
+    before = lt.cuda.use_provider(StubProvider(devices=2))
+    try:
+        table, start = abi(), lt.cuda.memory_allocated()
+        sizes, strides = (ctypes.c_int64 * 2)(3, 2), (ctypes.c_int64 * 2)(1, 3)
+        made = table.empty(2, sizes, strides, lt.float32.code, 1, 1)
+        assert str(made.device) == "cuda:1" and made.stride() == (1, 3) and head(made).data == made.data_ptr()
+        assert (head(made).device, head(made).device_index) == (1, 1)
+        held = lt.cuda.memory_allocated(1)
+        made.fill_(2)
+        part = table.from_memory(made.data_ptr() + 4, 1, sizes, None, lt.float32.code, 1, 1, made.storage.array)
+        del made
+        assert part.tolist() == [2, 2, 2] and lt.cuda.memory_allocated(1) <= held  # counted once, where it was taken
+        row = table.empty(2, sizes, None, lt.float8_e5m2.code, 1, 0)
+        assert row.stride() == (2, 1) and row.dtype is lt.float8_e5m2 and lt.cuda.memory_allocated() == start + 6
+        assert table.stream(0) is None
+        with lt.cuda.stream(lt.cuda.Stream("cuda:1")) as side:
+            assert table.stream(1) == side.cuda_stream and table.stream(0) is None
+        assert table.stream(1) is None
+    finally:
+        lt.cuda.use_provider(before)
