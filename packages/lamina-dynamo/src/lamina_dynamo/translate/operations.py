@@ -18,6 +18,7 @@ from ..variables import (
     DictViewVariable,
     HostInput,
     ListVariable,
+    MaskedVariable,
     NotConstant,
     ScalarVariable,
     SequenceVariable,
@@ -27,6 +28,7 @@ from ..variables import (
     UserObjectVariable,
     VariableTracker,
     host_of,
+    masked_binary,
     number_binary,
     realize,
 )  # fmt: skip
@@ -99,6 +101,8 @@ class Operations(Raising, Comparing):
                 return self.wrap_constant(function(left.value, right.value))
             except (TypeError, ValueError, ArithmeticError) as error:
                 raise self.observed(error) from None
+        if isinstance(left, MaskedVariable) or isinstance(right, MaskedVariable):
+            return masked_binary(self, symbol, left, right)
         if isinstance(left, ArrayNumberVariable) or isinstance(right, ArrayNumberVariable):
             return number_binary(self, symbol, left, right, inplace)
         if isinstance(left, TensorVariable) or isinstance(right, TensorVariable):

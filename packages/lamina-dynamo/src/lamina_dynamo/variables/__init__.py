@@ -44,6 +44,7 @@ from .iterators import (
     MapIterator,
     ZipIterator,
 )  # fmt: skip
+from .masked import MaskedVariable, masked_binary
 from .objects import MISSING, NativeMethodVariable, UserObjectVariable, type_lookup
 from .ranges import RangeVariable, SliceVariable
 from .scalar import HostInput, ScalarVariable, SymIntVariable, host_of
@@ -58,7 +59,9 @@ from .sets import SetVariable
 from .tensor import OperatorVariable, RefusedMethodVariable, TensorVariable, TracedFunctionVariable
 
 __all__ = [
-    "NO_BRANCH", "ArrayNumberVariable", "ItemMethodVariable", "RefusedMethodVariable", "beside_arrays", "number_binary",
+    "NO_BRANCH", "ArrayNumberVariable", "ItemMethodVariable", "MaskedVariable", "RefusedMethodVariable",
+    "beside_arrays",
+    "masked_binary", "number_binary",
     "FALSE", "MISSING", "NONE", "PLAIN_TYPES", "TRUE", "ArrayMethodVariable", "BoundConstantMethod",
     "BoundMethodVariable", "BuiltinVariable",
     "CellVariable", "ClassVariable", "ConstantVariable", "CountIterator", "DequeVariable", "DictIterator",

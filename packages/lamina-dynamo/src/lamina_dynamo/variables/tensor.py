@@ -12,6 +12,7 @@ from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
 from .constant import NONE, ConstantVariable
 from .known import KnownVariable
+from .masked import MaskedVariable, select_masked, write_masked
 
 __all__ = ["OperatorVariable", "RefusedMethodVariable", "TensorVariable", "TracedFunctionVariable"]
 
@@ -82,9 +83,15 @@ class TensorVariable(VariableTracker):
         return tx.iterator_over(rows)
 
     def getitem(self, tx: Any, index: VariableTracker) -> VariableTracker:
+        if isinstance(index, TensorVariable):
+            found = select_masked(tx, self, index)
+            if found is not None:
+                return found
         return tx.python_operator(operator.getitem, [self, index])
 
     def setitem(self, tx: Any, index: VariableTracker, value: VariableTracker) -> None:
+        if isinstance(value, MaskedVariable) and write_masked(tx, self, index, value):
+            return
         tx.python_operator(operator.setitem, [self, index, value])
 
     def contains(self, tx: Any, item: VariableTracker) -> VariableTracker:
