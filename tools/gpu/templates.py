@@ -158,7 +158,7 @@ def plan(case: Case) -> tuple[Any, list[tuple[Candidate, float]]]:
         return chosen[0]
 
     emit_program(program, TemplatePlanner(choose=choose))
-    return program, list(found.values())
+    return program, list(found.values()) or [(c, 0.0) for c in case.tries]  # the planner did not ask
 
 
 def _fitting(problem: Any, candidate: Candidate) -> Candidate:
