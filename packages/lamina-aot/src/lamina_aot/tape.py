@@ -151,9 +151,7 @@ class CompiledNode(TapeNode):
         edges_of: dict[int, tuple[Any, Any]],
     ) -> None:
         now, inputs = given
-        places = [
-            edges_of[k] if kind == "input" and k in edges_of else _edge(now[k]) for kind, k, _ in step.gradients
-        ]
+        places = [edges_of[k] if kind == "input" and k in edges_of else _edge(now[k]) for kind, k, _ in step.gradients]
         super().__init__([edge for edge, _ in places], [meta for _, meta in places])
         self.compiled = compiled
         self.plan = plan
