@@ -13,7 +13,9 @@ from pathlib import Path
 
 from dev import DISTRIBUTIONS, ROOT
 
-MODULE_OF = {"scipy-openblas32": "scipy_openblas32"}
+MODULE_OF = {"scipy-openblas32": "scipy_openblas32", "cupy-cuda13x": "cupy", "cuda-pathfinder": "cuda"}
+ALSO_BRINGS = {"cupy": {"cupyx"}}
+"""Further top modules of a distribution."""
 OPTIONAL = {"cupy", "triton", "lamina"}
 """Imported inside functions only, by extras or by the whole stack on top."""
 
@@ -30,6 +32,7 @@ def check(package: Path) -> list[str]:
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     declared = {module_of(requirement) for requirement in project["dependencies"]}
     extras = {module_of(r) for group in project.get("optional-dependencies", {}).values() for r in group}
+    extras |= {module for extra in extras for module in ALSO_BRINGS.get(extra, ())}
     own = package.name.replace("-", "_")
     used: dict[str, str] = {}
     for path in sorted((package / "src").rglob("*.py")):
