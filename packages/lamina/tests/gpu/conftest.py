@@ -14,12 +14,15 @@ from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubDevice]:
     if shutil.which("g++") is None:
         pytest.skip("no g++ to build the stub with")
     patch = pytest.MonkeyPatch()
-    device = StubDevice.install(build_stub(tmp_path_factory.mktemp("stub")))
+    path = build_stub(tmp_path_factory.mktemp("stub"))
+    for variable in ("LAMINA_LIBCUDA", "LAMINA_LIBCUBLAS"):
+        patch.setenv(variable, str(path))
+    device = StubDevice.install(path)
     patch.setattr(build, "compile_kernels", device.compile_kernels)
     patch.setattr(build, "toolchain", lambda: "stub")
     patch.setattr("lamina_inductor.backends.triton.backend.toolchain", lambda: "stub")

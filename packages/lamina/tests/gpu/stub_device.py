@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -68,8 +67,7 @@ class StubDevice:
 
     @staticmethod
     def install(path: Path) -> StubDevice:
-        """Use the library as the driver and cuBLAS of this process."""
-        os.environ["LAMINA_LIBCUDA"] = os.environ["LAMINA_LIBCUBLAS"] = str(path)
+        """Be told of launches on the library, which the environment must name as the driver and cuBLAS."""
         device = StubDevice(ctypes.CDLL(str(path)))
         device.handler = _HANDLER(device._on_launch)
         device.library.stub_on_launch(device.handler)
