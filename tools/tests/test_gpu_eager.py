@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,3 +26,13 @@ def test_programs_run() -> None:
     done = run("--programs")
     assert done.returncode == 0, done.stdout
     assert "programs 12" in done.stdout and "FAILED" not in done.stdout
+
+
+def test_tests_of_tensors_run_on_the_device() -> None:
+    sources = [str(ROOT / "packages" / name / "src") for name in ("lamina-fx", "lamina-prims", "lamina-tensor")]
+    path = os.pathsep.join([str(ROOT / "tools/gpu"), *sources])
+    tests = str(ROOT / "packages/lamina-tensor/tests/test_optim.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "on_device", tests]
+    environment = {**os.environ, "PYTHONPATH": path, "LAMINA_CUDA_PROVIDER": "stub"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout
