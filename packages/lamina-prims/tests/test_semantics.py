@@ -166,6 +166,9 @@ def test_messages(run: Callable[[], Any], kind: type[Exception], message: str) -
 
 def test_two_devices() -> None:
     cuda = spec(2).replace(device=type(spec(2).device)("cuda"))
-    with pytest.raises(RuntimeError, match="add: Expected all tensors to be on the same device, but found at least two devices, cuda and cpu!"):
+    with pytest.raises(
+        RuntimeError,
+        match="add: Expected all tensors to be on the same device, but found at least two devices, cuda and cpu!",
+    ):
         ops.add(cuda, spec(2))
     assert ops.add(cuda, spec()).device.type == "cuda", "a number on the CPU goes along"

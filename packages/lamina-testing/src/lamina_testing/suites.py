@@ -110,7 +110,6 @@ class EagerSuite:
             result = op(*self.lift(sample.args, made), **self.lift(sample.kwargs, made))
             assert_same(self.lower(result), _as_tuple(op(*sample.args, **sample.kwargs)), id)
 
-
     def strides(self, tensor: Any) -> tuple[int, ...] | None:
         """Strides of a tensor in elements; None: the library does not say how its results lie in memory."""
         return None
