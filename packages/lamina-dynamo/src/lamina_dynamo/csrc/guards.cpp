@@ -13,6 +13,14 @@ bool no_overlap(const Relation &relation, PyObject *const *regs);
 bool overlap_fits(const Relation &relation, int64_t distance, PyObject *const *regs);
 bool shape_holds(const ShapeCode &shape, PyObject *const *registers);
 
+/* A guard whose Python code fails does not hold. An interrupt is none of its failures: it comes again, in Python. */
+static void forget_error()
+{
+    const bool interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+    PyErr_Clear();
+    if (interrupted) PyErr_SetInterrupt();
+}
+
 static inline PyObject *weak_target(PyObject *reference)
 {
     return reinterpret_cast<PyWeakReference *>(reference)->wr_object;
@@ -62,7 +70,7 @@ bool same_constant(PyObject *a, PyObject *b)
     if (type != &PyLong_Type && type != &PyUnicode_Type && type != &PyBytes_Type && type != &PyFrozenSet_Type)
         return false;
     int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-    if (equal < 0) PyErr_Clear();
+    if (equal < 0) forget_error();
     return equal == 1;
 }
 
@@ -74,7 +82,7 @@ static Py_ssize_t raw_length(PyObject *value)
     if (PyUnicode_Check(value)) return PyUnicode_GET_LENGTH(value);
     if (PyBytes_Check(value)) return PyBytes_GET_SIZE(value);
     Py_ssize_t n = PyObject_Size(value); /* deque and the like */
-    if (n < 0) PyErr_Clear();
+    if (n < 0) forget_error();
     return n;
 }
 
@@ -83,7 +91,7 @@ static PyObject *instance_dict(PyObject *value)
 {
     PyObject *dict = PyObject_GenericGetDict(value, nullptr);
     if (dict == nullptr) {
-        PyErr_Clear();
+        forget_error();
         return nullptr;
     }
     Py_DECREF(dict);
@@ -94,7 +102,7 @@ static PyObject *dict_get(PyObject *dict, PyObject *key)
 {
     if (dict == nullptr || !PyDict_Check(dict)) return nullptr;
     PyObject *found = PyDict_GetItemWithError(dict, key);
-    if (found == nullptr) PyErr_Clear();
+    if (found == nullptr) forget_error();
     return found;
 }
 
@@ -195,7 +203,7 @@ static PyObject *fetch(const Instruction &i, const lf_view &view, PyObject *cons
     }
     default: return nullptr;
     }
-    if (found == nullptr) PyErr_Clear();
+    if (found == nullptr) forget_error();
     *owned = found != nullptr;
     return found;
 }
@@ -204,7 +212,7 @@ static bool has_attribute(const Instruction &i, PyObject *value)
 {
     if (i.number & 2) return dict_get(instance_dict(value), i.object) != nullptr;
     PyObject *found = PyObject_GetAttr(value, i.object);
-    if (found == nullptr) PyErr_Clear();
+    if (found == nullptr) forget_error();
     Py_XDECREF(found);
     return found != nullptr;
 }
@@ -231,7 +239,7 @@ static bool ambient_fits(const Instruction &i)
     }
     PyObject *now = PyObject_CallNoArgs(PyTuple_GET_ITEM(i.object, 0));
     if (now == nullptr) {
-        PyErr_Clear();
+        forget_error();
         return false;
     }
     PyObject *wanted = PyTuple_GET_ITEM(i.object, 1);
@@ -245,7 +253,7 @@ static bool python_check(const Instruction &i, PyObject *value)
     PyObject *answer = PyObject_CallOneArg(i.object, value);
     int truth = answer == nullptr ? -1 : PyObject_IsTrue(answer);
     Py_XDECREF(answer);
-    if (truth < 0) PyErr_Clear();
+    if (truth < 0) forget_error();
     return truth == 1;
 }
 
@@ -290,7 +298,7 @@ static PyObject *tuple_of(const std::vector<int> &registers, PyObject *const *re
     PyObject *values = PyTuple_New((Py_ssize_t)registers.size());
     for (size_t k = 0; values != nullptr && k < registers.size(); k++)
         PyTuple_SET_ITEM(values, k, Py_NewRef(regs[registers[k]]));
-    if (values == nullptr) PyErr_Clear();
+    if (values == nullptr) forget_error();
     return values;
 }
 
