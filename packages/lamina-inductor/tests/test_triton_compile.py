@@ -25,7 +25,7 @@ def test_kernels_compile(name: str, sm: int) -> None:
         assert f".target sm_{sm}" in compiled.ptx
         assert compiled.cubin[:4] == b"\x7fELF"
         assert compiled.registers is None or 0 < compiled.registers <= 255
-        assert not compiled.spills
+        assert (compiled.spills or 0) <= 32  # triton 3.6 keeps a table of 32 bytes for sin and cos on the stack
 
 
 def test_products_and_sums_are_contracted_unless_forbidden() -> None:

@@ -43,8 +43,13 @@ from .products import with_dense_products
 from .program import TritonProgram
 from .templates.expand import Planner
 from .templates.planner import TemplatePlanner
+from .workers import warm_up
 
 __all__ = ["TritonBackend"]
+
+
+_MANY_NODES = 40
+"""A graph with so many has enough kernels to compile in several processes."""
 
 
 class TritonBackend:
@@ -115,6 +120,8 @@ class TritonBackend:
         found = find_artifact(key) if key else None
         if found is not None:
             return found
+        if len(graph.nodes) >= _MANY_NODES:
+            warm_up()
         emitted = self.emit(graph, name=name, planner=self.planner or _planner(info, device_index(graph), options))
         return build_artifact(graph, emitted, info, options, key)
 

@@ -7,6 +7,7 @@ they are programs of their own, not forks (the driver does not survive one) and 
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import queue
 import subprocess
@@ -19,13 +20,16 @@ from .compile import CompiledKernel, compile_ptx
 from .program import TritonKernel
 from .worker import receive, send
 
-__all__ = ["compile_kernels"]
+__all__ = ["compile_kernels", "warm_up"]
 
 FEW = 3
 """As many kernels are compiled here: a process takes a second to start."""
 
 MOST = 8
 """Processes at most."""
+
+WARM = 4
+"""Processes that are started ahead."""
 
 _idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
 _started: list[subprocess.Popen[bytes]] = []
@@ -41,7 +45,7 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKe
     """
     options = {"usage": False}
     workers = min(len(kernels), MOST, _processors())
-    if len(kernels) <= FEW or workers < 2:
+    if len(kernels) <= (1 if _started else FEW) or workers < 2:
         return [compile_ptx(kernel, sm, **options) for kernel in kernels]
     results: list[Any] = [None] * len(kernels)
     waiting: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -57,6 +61,15 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKe
         if isinstance(result, BaseException):
             raise result
     return results
+
+
+def warm_up() -> None:
+    """Start some processes, if there are none: they import triton while this one makes the kernels' text."""
+    with _lock:
+        started = bool(_started)
+    if not started and importlib.util.find_spec("triton") is not None:
+        for _ in range(min(WARM, _processors() - 1)):
+            _idle.put(_start())
 
 
 def _processors() -> int:
