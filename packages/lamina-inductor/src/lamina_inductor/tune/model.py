@@ -204,4 +204,4 @@ def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gp
 def _forward_rate(candidate: AttentionCandidate) -> float:
     """The part of the rate that a forward pass with these tiles reaches."""
     part = {16: 0.15, 32: 0.25}.get(min(candidate.block_m, candidate.block_n), 0.75)
-    return part * (1.25 if candidate.block_m >= 128 and candidate.warps >= 8 else 1.0)
+    return part * (1.6 if candidate.block_m >= 128 and candidate.warps >= 8 else 1.0)
