@@ -163,8 +163,12 @@ def goldens(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
-    """Time Lamina beside NumPy, PyTorch and JAX, each rival in an environment of its own."""
-    session.run("python", "tools/bench/run.py", *session.posargs)
+    """Time Lamina beside NumPy, PyTorch and JAX, each in an environment of its own; ``-- --device cuda``: on a GPU."""
+    options = list(session.posargs)
+    script = "tools/bench/run.py"
+    if options[:2] == ["--device", "cuda"]:
+        script, options = "tools/gpu/bench.py", options[2:]
+    session.run("python", script, *options)
 
 
 @nox.session(venv_backend="none")

@@ -1,7 +1,7 @@
 """Compiles the whole corpus on the GPU and compares with the references: ``python tools/gpu/check.py [--samples 2]``.
 
-Samples of every primitive, the graphs of the Triton tests, and the programs of the launcher's tests, as users write them
-(those also in eager). What fails is listed; a line with the counts comes last.
+Samples of every primitive, the graphs of the Triton tests, and the programs of the launcher's tests, as users write
+them (those also in eager). What fails is listed; a line with the counts comes last.
 """
 
 from __future__ import annotations

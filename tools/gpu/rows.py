@@ -1,4 +1,4 @@
-"""What ``bench.py`` measures: programs that read alike for lamina and for torch, and the fewest bytes that each must move.
+"""What ``bench.py`` measures: programs that read alike for lamina and for torch, and the fewest bytes each must move.
 
 ``ROWS[name](T)`` gives a ``Row``; ``T`` is the library.
 """
@@ -23,7 +23,7 @@ class Row:
         formula: how they are counted.
         operations: of matrix products; 0: there are none.
         target: microseconds that it should take at most.
-        reset: called before each timed call, or None.
+        tolerance: of results, relative by norm. own_parameters: it has parameters beside its inputs.
     """
 
     run: Callable[..., Any]
@@ -33,6 +33,7 @@ class Row:
     operations: float = 0.0
     target: float = 0.0
     tolerance: float = 2e-2
+    own_parameters: bool = False
 
 
 def _random(T: Any, *shape: int, dtype: str = "bfloat16", scale: float = 1.0, grad: bool = False) -> Any:
@@ -238,7 +239,9 @@ def _gpt_block(T: Any) -> Row:
 
     x = _random(T, batch, length, width, grad=True)
     flops = 3 * (2.0 * batch * length * 12 * width**2 + 2.0 * batch * 12 * length**2 * 64)
-    return Row(run, (x, _random(T, batch, length, width)), operations=flops, target=2200, tolerance=4e-2)
+    return Row(
+        run, (x, _random(T, batch, length, width)), operations=flops, target=2200, tolerance=4e-2, own_parameters=True
+    )
 
 
 def _tiny(T: Any) -> Row:
@@ -248,9 +251,9 @@ def _tiny(T: Any) -> Row:
 
 
 ROWS: dict[str, Callable[[Any], Row]] = {
-    "pointwise chain": _pointwise, "softmax": _softmax, "layer norm + gelu": _norm_gelu, "rms norm + rotary": _rms_rotary,
-    "layer norm + gelu training": _norm_training, "cross entropy training": _cross_entropy,
-    "column standardise + relu": _columns, "adamw": _adamw, "mlp": _mlp, "product 4096": _product,
-    "gemm + bias + gelu": _gemm_gelu, "attention by hand": _attention, "causal sdpa": _sdpa,
+    "pointwise chain": _pointwise, "softmax": _softmax, "layer norm + gelu": _norm_gelu,
+    "rms norm + rotary": _rms_rotary, "layer norm + gelu training": _norm_training,
+    "cross entropy training": _cross_entropy, "column standardise + relu": _columns, "adamw": _adamw, "mlp": _mlp,
+    "product 4096": _product, "gemm + bias + gelu": _gemm_gelu, "attention by hand": _attention, "causal sdpa": _sdpa,
     "conv + bn + relu": _convolution, "gpt block training": _gpt_block, "tiny call": _tiny,
 }  # fmt: skip
