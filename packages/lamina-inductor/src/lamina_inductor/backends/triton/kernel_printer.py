@@ -36,6 +36,7 @@ from .indices import index_text
 from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
+from .peepholes import shorter
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -108,6 +109,7 @@ class PhaseWriter:
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
         self.narrow = narrow_names(phase.body)
+        self.values: dict[str, Let] = {}
         self.locals: dict[str, Local] = {}
         self.summed = False
         self.lines: list[str] = []
@@ -227,6 +229,11 @@ class PhaseWriter:
             texts += [self.operand(a, own, typed=not any(type(b) is str for b in stmt.args[1:])) for a in stmt.args[1:]]
         else:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
+        self.values[stmt.name] = stmt
+        short = shorter(stmt, self.values, self.narrow.get(stmt.name))
+        if short is not None:
+            self.define(stmt.name, short, stmt.dtype, shape)
+            return
         last = stmt.args[-1]
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
         fast = self.narrow.get(stmt.name)

@@ -88,6 +88,12 @@ def lm_fast_erf(x):
     return lm_with_sign(1.0 - p * tl.exp2(a * a * (-1.4426950408889634)), x)
 
 @triton.jit
+def lm_scaled_erf(x, a: tl.constexpr, b: tl.constexpr):
+    t = libdevice.fast_dividef(1.0, 1.0 + a * tl.abs(x))
+    p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    return lm_with_sign(1.0 - p * tl.exp2(x * x * b), x)
+
+@triton.jit
 def lm_half_erf(x):
     a = tl.abs(x)
     return tl.where(a < 0.04, 1.1283791671 * x * (1.0 - a * a * 0.33333334), lm_fast_erf(x))

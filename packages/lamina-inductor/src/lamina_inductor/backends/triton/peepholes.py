@@ -1,0 +1,43 @@
+"""Operators that are cheaper to print together with what made their operand.
+
+The operand's own statement stays; the compiler drops it where nothing else reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lamina_fx import float32
+
+from ...ir.kernel import Let
+
+__all__ = ["shorter"]
+
+
+def shorter(stmt: Let, values: dict[str, Let], fast: bool | None) -> str | None:
+    """Text for a statement, or None: no shorter one is known. ``values``: those of the phase by name; ``fast``: see
+    ``narrow``.
+
+    ``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
+    ``erf(x * c)`` among narrow values takes ``c`` into its constants.
+    """
+    source = values.get(stmt.args[0]) if stmt.args and type(stmt.args[0]) is str else None
+    if stmt.dtype is not float32 or source is None or source.dtype is not float32 or len(source.args) != 2:
+        return None
+    inner, number = source.args
+    if type(inner) is not str or type(number) not in (int, float):
+        return None
+    if stmt.op == "mul" and source.op == "add" and type(stmt.args[1]) in (int, float):
+        return _scaled_sum(inner, float(number), float(stmt.args[1]))  # type: ignore[arg-type]
+    if stmt.op == "erf" and fast and source.op == "mul" and 0 < float(number) < 16:  # type: ignore[arg-type]
+        c = float(number)  # type: ignore[arg-type]
+        return f"lm_scaled_erf({inner}, {0.3275911 * c!r}, {-math.log2(math.e) * c * c!r})"
+    return None
+
+
+def _scaled_sum(inner: Any, number: float, factor: float) -> str | None:
+    exact = factor != 0 and math.isfinite(factor * number) and math.frexp(abs(factor))[0] == 0.5
+    if not exact or not 1e-30 < abs(factor) < 1e30 or abs(number * factor) < 1e-30:
+        return None
+    return f"{inner} * ({factor!r}) + ({number * factor!r})"
