@@ -26,9 +26,6 @@ TESTS = {
 }  # fmt: skip
 """The distributions with extensions, in the order of building, and their tests that reach the extensions ("": all)."""
 
-UNDER_TIME = ("packages/lamina-inductor/tests/test_launcher.py::test_a_call_costs_little",)
-"""Tests that measure time, which the sanitizers change."""
-
 FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
 LIBRARIES = ("libasan.so", "libubsan.so", "libstdc++.so")
 """Loaded before everything else. libstdc++ too: the address sanitizer replaces its throw."""
@@ -87,11 +84,6 @@ def build(dist: str, home: Path, folders: list[Path]) -> None:
     subprocess.run(command, cwd=home / dist, env=paths, check=True)
 
 
-def deselected() -> list[str]:
-    """Names of the tests left out, as seen from the project and from their package: pytest chooses one."""
-    return [part for name in UNDER_TIME for part in (name, "/".join(name.split("/")[2:]))]
-
-
 def check_what_is_loaded(paths: dict[str, str]) -> None:
     """Refuse to test other extensions than those built here.
 
@@ -117,8 +109,7 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for dist in wanted:
         tests = [str(ROOT / "packages" / dist / "tests" / name) for name in TESTS[dist]]
-        options = ["-q", "-p", "no:cacheprovider", *(f"--deselect={name}" for name in deselected())]
-        command = [sys.executable, "-P", "-m", "pytest", *options, *tests, *rest]
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *rest]
         done = subprocess.run(command, env=paths, check=False)
         failed += done.returncode != 0
     return failed

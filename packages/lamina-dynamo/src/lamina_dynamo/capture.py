@@ -105,7 +105,7 @@ class Capture:
             self._limit(code, reasons, any(info.has_graph for info, _ in misses))
             return
         try:
-            with collector_paused():
+            with collector_paused:
                 self._compile(code, scope, reasons)
         except NotResumable as error:
             _core.skip(code, self.owner)

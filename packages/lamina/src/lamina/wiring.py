@@ -81,11 +81,7 @@ class GraphCompiler:
         choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
         return self.backend if choose is None else choose(graph)
 
-    @collector_paused()
-    def _backend_for(self, graph: Graph) -> Backend:
-        choose = getattr(self.backend, "for_graph", None)  # by the device of the graph's tensors
-        return self.backend if choose is None else choose(graph)
-
+    @collector_paused
     def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
         """Compile one functional core-level graph."""
         backend = self._backend_for(graph)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from types import CellType, CodeType
 from typing import Any
 
+from lamina_fx.shared_setting import SharedSetting
+
 from ..config import Config
 from ..errors import BreakReason, DynamoError, InternalError, NotResumable, StartAgain, Unsupported
 from ..output import Backend
@@ -21,6 +23,16 @@ from .translator import BreakBefore, Translator
 __all__ = ["translate_frame"]
 
 _ATTEMPTS = 50
+
+
+def _raise_recursion_limit() -> int:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 20_000))
+    return before
+
+
+_deep_recursion = SharedSetting(_raise_recursion_limit, sys.setrecursionlimit)
+"""Interpreting a call takes several Python frames; the limit counts those of the whole process."""
 
 
 def translate_frame(
@@ -52,9 +64,7 @@ def translate_frame(
     breaks: dict[int, BreakReason] = {}
     sizes = getattr(frontend, "value_sizes", nullcontext)
     refused = sizes is nullcontext
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))
-    try:
+    with _deep_recursion:
         for _ in range(_ATTEMPTS):
             arguments = (code, dict(locals), globals, builtins, tuple(closure or ()), frontend, config)
             try:
@@ -67,8 +77,6 @@ def translate_frame(
                 continue
             if result is not None:
                 return result
-    finally:
-        sys.setrecursionlimit(limit)
     raise InternalError(f"no end after {_ATTEMPTS} attempts to translate {code.co_qualname}")
 
 

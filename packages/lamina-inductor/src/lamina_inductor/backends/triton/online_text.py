@@ -31,7 +31,7 @@ def write_step(writer: PhaseWriter, item: Beside, value: str, mask: str) -> None
         # counts something, which its correction makes nothing of.
         writer.add(f"{item.of}_new = lm_maximum({own}, {value})")
         writer.add(f"{item.of}_less = tl.exp(tl.minimum({own}, {value}) - {item.of}_new)")
-        writer.add(f"{item.of}_less = tl.where({item.of}_new == float(\"-inf\"), 0.0, {item.of}_less)")
+        writer.add(f'{item.of}_less = tl.where({item.of}_new == float("-inf"), 0.0, {item.of}_less)')
         grown, same = f"{total} * {item.of}_less + 1.0", f"{total} + {item.of}_less"
         writer.add(f"{total} = tl.where({value} > {own}, {grown}, {same})")
         writer.add(f"{own} = {item.of}_new")
