@@ -37,6 +37,3 @@ def test_other_extensions_are_not_tested(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_tests_that_it_runs_exist() -> None:
     for dist, names in sanitize.TESTS.items():
         assert all((sanitize.ROOT / "packages" / dist / "tests" / name).exists() for name in names)
-    for name in sanitize.UNDER_TIME:
-        path, _, function = name.partition("::")
-        assert f"def {function}(" in (sanitize.ROOT / path).read_text()
