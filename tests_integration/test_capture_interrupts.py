@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,14 @@ from lamina.frontend import LaminaFrontend
 from lamina_dynamo import recording
 from lamina_dynamo.capture import CaptureWarning
 from lamina_fx import Graph
+
+
+@pytest.fixture(autouse=True)
+def interrupts_raise() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt whatever this process inherited: a shell's background jobs ignore the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Interrupted:
