@@ -209,6 +209,28 @@ def test_reduced_overhead_replays_a_graph_with_results_of_their_own(device: Stub
         np.testing.assert_allclose(b.item(), x.sum().item(), rtol=1e-4)
 
 
+def test_graphs_of_several_sizes_do_not_disturb_each_other(device: StubDevice) -> None:
+    """The tables that name a program's tensors are each graph's own."""
+
+    def step(x: Any, *weights: Any) -> Any:
+        total = x.sin().sum(1)  # a kernel of its own, whose result lies in the workspace
+        for w in weights:
+            w.mul_(0.5).add_(total[:4])
+        return total.sum()
+
+    run = lamina.compile(step, mode="reduce-overhead", dynamic=True)
+    wanted, got = ([lamina.ones(4) * k for k in range(9)] for _ in range(2))
+    got = [w.cuda() for w in got]
+    xs = {n: X[:n].cuda() for n in (37, 11)}
+    for n in (37, 37, 37, 11, 11, 37, 11, 11, 37, 37):
+        device.clear()
+        run(xs[n], *got)
+        step(X[:n], *wanted)
+    assert any(launch.name.endswith("_table") for launch in device.launches)
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-4, atol=1e-3)
+
+
 def test_two_devices_in_one_graph_are_eagers_error(device: StubDevice) -> None:
     with pytest.raises(RuntimeError, match="cuda"):
         lamina.compile(lambda x, y: x + y)(X.cuda(), X)

@@ -36,8 +36,8 @@ void drop(GpuGraph &graph) {
     Py_CLEAR(graph.memory);
 }
 
-// Addresses for a captured run: its own memory for results, staged inputs and the workspace.
-bool place(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses, DevicePtr *workspace) {
+// Addresses for a captured run: its own memory for results, staged inputs, tables and the workspace.
+bool place(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses, std::vector<DevicePtr> *tables, DevicePtr *workspace) {
     const GpuPlan &plan = call.plan;
     std::vector<int64_t> offsets;
     int64_t total = 0;
@@ -45,17 +45,30 @@ bool place(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses, De
     for (size_t i = 0; i < plan.inputs.size(); ++i)
         add(graph.staged[i] ? bytes_of(call, plan.inputs[i].sizes, plan.inputs[i].strides, plan.inputs[i].dtype) : 0);
     for (const GpuOutput &output : plan.outputs) add(bytes_of(call, output.sizes, output.strides, output.dtype));
+    for (const Table &table : plan.tables) add((int64_t)(table.cells.size() * sizeof(int64_t)));
     add(call.slots[plan.workspace_bytes]);
     DevicePtr base = 0;
     graph.memory = lm_gpu_new_bytes(call.abi, plan.device, total + 512, &base);
     if (!graph.memory) return false;
     for (size_t i = 0; i < plan.inputs.size(); ++i) addresses->push_back(graph.staged[i] ? base + (DevicePtr)offsets[i] : graph.inputs[i]);
     for (size_t i = 0; i < plan.outputs.size(); ++i) addresses->push_back(base + (DevicePtr)offsets[plan.inputs.size() + i]);
+    for (size_t i = 0; i < plan.tables.size(); ++i) tables->push_back(base + (DevicePtr)offsets[plan.inputs.size() + plan.outputs.size() + i]);
     *workspace = base + (DevicePtr)offsets.back();
     addresses->insert(addresses->end(), plan.constants_at.begin(), plan.constants_at.end());
     for (int offset : plan.workspace_offsets) addresses->push_back(*workspace + (DevicePtr)call.slots[offset]);
     return true;
 }
+
+// While a graph is captured, tables lie in its memory: it reads them whenever it runs, and another graph has other ones.
+struct OwnTables {
+    GpuPlan &plan;
+    std::vector<Table> kept;
+
+    OwnTables(GpuPlan &p, const std::vector<DevicePtr> &places) : plan(p), kept(p.tables) {
+        for (size_t i = 0; i < places.size(); ++i) plan.tables[i].uploaded_to = places[i], plan.tables[i].uploaded.clear();
+    }
+    ~OwnTables() { plan.tables = std::move(kept); }
+};
 
 Opaque capture_stream(void) {
     static Opaque stream = nullptr;
@@ -67,7 +80,9 @@ bool capture(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses) 
     const Driver *cuda = lm_cuda();
     DevicePtr workspace = 0;
     Opaque made = nullptr, stream = capture_stream(), own = call.stream;
-    if (!stream || !place(call, graph, addresses, &workspace)) return false;
+    std::vector<DevicePtr> places;
+    if (!stream || !place(call, graph, addresses, &places, &workspace)) return false;
+    OwnTables own_tables(call.plan, places);
     call.addresses.swap(*addresses);
     bool fine = lm_gpu_fill_tables(call); // outside of the graph: addresses are as they will always be
     call.stream = stream;
