@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -99,9 +100,15 @@ def pythons(session: nox.Session, version: str) -> None:
     python = environment(version, interpreter)
     cache = {"LAMINA_CACHE_DIR": str(python.parents[1] / "cache")}
     chosen = (tuple(session.posargs),) if session.posargs else TESTS
+    failed = []
     for tests in chosen:
         command = [str(python), "-P", "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *tests]
-        session.run(*command, external=True, env={**checking(), **cache})
+        try:
+            session.run(*command, external=True, env={**checking(), **cache})
+        except CommandFailed:  # the rest runs all the same: one run shows all that this version breaks
+            failed.append(" ".join(tests))
+    if failed:
+        session.error(f"CPython {version} fails: {'; '.join(failed)}")
 
 
 @nox.session
