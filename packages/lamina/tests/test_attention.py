@@ -272,3 +272,55 @@ def test_gradients_add_up_in_a_training_step() -> None:
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-4)
     assert len(calls()) == len(lamina.compiler.records())
+
+
+def scores_are_truncated(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Any:
+    return (q @ k.mT).to(lamina.int32).float().softmax(-1) @ v
+
+
+def scores_are_rounded(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Any:
+    return (q @ k.mT).half().float().softmax(-1) @ v
+
+
+def weights_are_rounded(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Any:
+    return (q @ k.mT).softmax(-1).bfloat16().float() @ v
+
+
+def weights_are_truncated(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Any:
+    return (q @ k.mT).softmax(-1).to(lamina.int32).float() @ v
+
+
+def narrow_softmax(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Any:
+    return (q.double() @ k.double().mT).softmax(-1, dtype=lamina.float32).double() @ v.double()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [scores_are_truncated, scores_are_rounded, weights_are_rounded, weights_are_truncated, narrow_softmax],
+    ids=lambda f: f.__name__,
+)
+def test_rounding_between_is_left_alone(function: Callable[..., Any]) -> None:
+    """A conversion to another kind of number, or to fewer digits, is part of what the program computes."""
+    tensors = operands()
+    eager, compiled = function(*tensors, full_mask()), lamina.compile(function)(*tensors, full_mask())
+    np.testing.assert_allclose(compiled.detach().numpy(), eager.detach().numpy(), rtol=2e-4, atol=2e-5)
+    assert calls() == []
+
+
+def test_a_result_that_is_written_in_place() -> None:
+    """Attention's backward reads its result, which the last product's did not."""
+
+    def program(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out = (q @ k.mT).softmax(-1) @ v
+        out.transpose(1, 2).add_(1.0)
+        loss = out.square().sum()
+        loss.backward()
+        return out.detach()
+
+    found = []
+    for function in (program, lamina.compile(program, fullgraph=True)):
+        tensors = operands()
+        found.append([function(*tensors).numpy(), *(t.grad.numpy() for t in tensors)])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-4)
+    assert len(calls()) == 1

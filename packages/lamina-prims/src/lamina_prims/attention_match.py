@@ -16,7 +16,7 @@ from .attention_masks import arguments_of, number_of, triangle, triangle_of_infi
 from .dims import surely_same
 from .registry import operators
 
-__all__ = ["PRODUCTS", "AttentionMatch", "match_attention"]
+__all__ = ["PRODUCTS", "AttentionMatch", "is_overwritten", "match_attention"]
 
 PRODUCTS = frozenset({"matmul", "bmm", "einsum"})
 _LARGE = -1e8
@@ -292,6 +292,8 @@ def _is_sound(graph: Graph, match: AttentionMatch, uses: _Uses) -> bool:
     dtype = getattr(specs[0], "dtype", None)
     if getattr(dtype, "kind", "") != "float" or any(getattr(s, "dtype", None) is not dtype for s in specs):
         return False
+    if not all(_keeps_digits(node, dtype) for node in match.nodes):
+        return False
     if len(match.fills) > 1 and len(set(match.fills)) > 1:
         return False
     if match.keep and match.state is not None and match.fills[0] != -math.inf:
@@ -309,6 +311,17 @@ def _is_sound(graph: Graph, match: AttentionMatch, uses: _Uses) -> bool:
         for node in graph.nodes
         if uses.position[first] < uses.position[node] < uses.position[last]
     )
+
+
+def _keeps_digits(node: Node, dtype: Any) -> bool:
+    """Is the value held in the products' dtype, or in a wider float (attention rounds to nothing narrower between)?"""
+    held: Any = getattr(node.spec, "dtype", None)
+    return held is dtype or (getattr(held, "kind", "") == "float" and held.itemsize > dtype.itemsize)
+
+
+def is_overwritten(graph: Graph, match: AttentionMatch) -> bool:
+    """Is the attention's result written in place? The last product did not need it in its backward; attention does."""
+    return any(node.effect == "write" and _root(node) is match.nodes[0] for node in graph.nodes)
 
 
 def _root(node: Node) -> Any:

@@ -25,7 +25,7 @@ from typing import Any
 
 from lamina_fx import Graph, GraphBuilder, Node, TensorSpec
 
-from .attention_match import PRODUCTS, AttentionMatch, match_attention
+from .attention_match import PRODUCTS, AttentionMatch, is_overwritten, match_attention
 from .registry import operator, ops
 
 __all__ = ["fuse_attention"]
@@ -51,7 +51,7 @@ def _replace(graph: Graph, match: AttentionMatch) -> None:
     before, graph.regions = graph.regions, last.regions
     try:
         with graph.inserting_before(match.before or last):
-            result = _attention(builder, match)
+            result = _attention(graph, builder, match)
     finally:
         graph.regions = before
     last.replace_all_uses_with(result)
@@ -59,7 +59,7 @@ def _replace(graph: Graph, match: AttentionMatch) -> None:
         graph.erase_node(node)
 
 
-def _attention(builder: GraphBuilder, match: AttentionMatch) -> Node:
+def _attention(graph: Graph, builder: GraphBuilder, match: AttentionMatch) -> Node:
     def operand(node: Node, order: tuple[int, ...] | None) -> Any:
         value = builder.proxy(node)
         return value if order is None else ops.mT(value) if order == () else ops.permute(value, order)
@@ -74,7 +74,7 @@ def _attention(builder: GraphBuilder, match: AttentionMatch) -> Node:
     if match.result_order is not None:
         out = ops.permute(out, match.result_order)
     spec: Any = match.nodes[0].spec
-    if out.node.spec.strides != spec.strides:
+    if out.node.spec.strides != spec.strides or is_overwritten(graph, match):
         out = ops.clone(out, memory_format="contiguous_format")
     return out.node
 
