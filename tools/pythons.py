@@ -34,6 +34,8 @@ TESTS: tuple[tuple[str, ...], ...] = (
     ("packages/lamina-inductor/tests/test_launcher.py",),
     ("packages/lamina-inductor/tests/test_robustness.py",),
     ("tests_integration/test_models.py", "tests_integration/test_training.py", "tests_integration/test_functions.py"),
+    tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests_integration").glob("test_capture_*.py"))),
+    ("tests_integration/test_random_functions.py", "tests_integration/test_user_programs.py"),
 )
 """What runs under each version, one process of pytest an entry: whatever depends on the interpreter (bytecode, frames,
 the C and C++ extensions), and whole programs through all layers."""
