@@ -24,6 +24,7 @@ from ..variables import (
     realize,
 )  # fmt: skip
 from ..variables.base import NotConstant
+from .out_arguments import call_into
 
 __all__ = ["HostFloat", "OperatorCalls"]
 
@@ -56,6 +57,8 @@ class OperatorCalls:
 
     def operator(self, id: str, args: list[Any], kwargs: dict[str, Any], function: Any = None) -> VariableTracker:
         """Run an operator on fakes and write its node."""
+        if "out" in kwargs:
+            return call_into(self, lambda rest: self.operator(id, args, rest, function), kwargs)
         if any(isinstance(a, ArrayNumberVariable) for a in args):
             args = beside_arrays(self, id, args)
         frontend = self.frontend
@@ -95,6 +98,8 @@ class OperatorCalls:
 
     def traced_call(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> VariableTracker:
         """Call a function of the front end on fakes; every operator that it calls becomes a node."""
+        if "out" in kwargs:
+            return call_into(self, lambda rest: self.traced_call(function, args, rest), kwargs)
         fakes = [self.to_fake(a) for a in args]
         named = {k: self.to_fake(v) for k, v in kwargs.items()}
         try:
