@@ -42,10 +42,10 @@ DISTRIBUTIONS = (
 BUILD_REQUIREMENTS = ("setuptools>=77", "wheel", "pybind11>=2.13")
 REQUIREMENTS = Path(__file__).with_name("requirements-dev.txt")
 
-DEFAULT_SESSIONS = ("lint", "types", "layers", "interfaces", "deps", "unit", "docs_test", "integration")
+DEFAULT_SESSIONS = ("lint", "types", "layers", "interfaces", "deps", "unit", "triton", "docs_test", "integration")
 
-LENGTHS = {"integration": 9, "unit(lamina-inductor)": 8, "unit(lamina-dynamo)": 7, "unit(lamina-prims)": 6, "types": 5,
-           "unit(lamina-tensor)": 5, "docs_test": 4}  # fmt: skip
+LENGTHS = {"integration": 9, "triton": 8, "unit(lamina-inductor)": 8, "unit(lamina-dynamo)": 7,
+           "unit(lamina-prims)": 6, "types": 5, "unit(lamina-tensor)": 5, "docs_test": 4}  # fmt: skip
 """Rank of the sessions by how long they take: the longest start first, so that two in parallel end together."""
 
 PRINTING = threading.Lock()

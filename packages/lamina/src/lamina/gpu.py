@@ -19,6 +19,7 @@ def join_gpu() -> None:
 
     set_front_end(FrontEnd(Tensor, _array, _convert))
     cuda.at_synchronize(gpu_launcher().check_errors)
+    cuda.at_empty_cache(gpu_launcher().release_workspaces)
 
 
 def _array(address: int, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], index: int) -> Any:

@@ -78,6 +78,10 @@ int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *) { memmove((vo
 int cuMemsetD8Async(uint64_t d, unsigned char c, size_t n, void *) { memset((void *)d, c, n); return 0; }
 int cuStreamCreate(void **s, unsigned) { *s = (void *)0x300; return 0; }
 int cuStreamSynchronize(void *) { return 0; }
+int cuEventCreate(void **e, unsigned) { *e = malloc(1); return 0; }
+int cuEventRecord(void *, void *) { return 0; }
+int cuEventElapsedTime(float *t, void *, void *) { *t = 0.25f; return 0; }
+int cuEventDestroy_v2(void *e) { free(e); return 0; }
 int cuStreamBeginCapture_v2(void *, int) { capturing = true; captured.clear(); return 0; }
 int cuStreamEndCapture(void *, void **g) { capturing = false; *g = malloc(1); graphs[*g] = captured; return 0; }
 int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long) { *e = malloc(1); graphs[*e] = graphs[g]; return 0; }

@@ -4,12 +4,16 @@
 //   P = 2^(unit * (scores - lse)),  D = sum of grad_out * out - grad_lse,  dS = scale * P * (value . grad_out - D)
 //   grad_value += P grad_out,  grad_key += dS query,  grad_query += dS^T key
 
+// Scores beyond which find_sums is worth its product: a float's last digit is 5e-4 there.
+#define LM_FAR(W) (sizeof(W) == 8 ? (W)1e9 : (W)4096)
+
 template <typename W> struct backward_room {
-    W *rows, *turned, *given, *given_turned, *out, *key, *value, *tile, *slope, *mask, *spare, *grad_query, *lse, *delta, *grad_key, *grad_value;
+    W *rows, *turned, *given, *given_turned, *out, *key, *value, *tile, *slope, *mask, *spare, *grad_query, *lse, *delta, *total, *grad_key, *grad_value;
     i64 wide; // queries of the block, rounded to whole vectors
+    bool far; // are scores so large that their log-sum-exp has lost digits
 };
 template <typename W> LM_INLINE i64 backward_space(i64 width, i64 value_width, i64 keys) {
-    return (LM_TILE * (4 * width + 4 * value_width + 4 * LM_TILE + 2) + keys * (width + value_width) + 64) * (i64)sizeof(W);
+    return (LM_TILE * (4 * width + 4 * value_width + 4 * LM_TILE + 3) + keys * (width + value_width) + 64) * (i64)sizeof(W);
 }
 template <typename W> LM_FAST backward_room<W> backward_rooms(char *space, i64 width, i64 value_width, i64 keys) {
     W *p = (W *)(((u64)space + 63) / 64 * 64);
@@ -17,15 +21,15 @@ template <typename W> LM_FAST backward_room<W> backward_rooms(char *space, i64 w
     backward_room<W> r;
     r.rows = p, p += t * width, r.turned = p, p += t * width, r.key = p, p += t * width, r.grad_query = p, p += t * width;
     r.given = p, p += t * value_width, r.given_turned = p, p += t * value_width, r.out = p, p += t * value_width, r.value = p, p += t * value_width;
-    r.tile = p, p += t * t, r.slope = p, p += t * t, r.mask = p, p += t * t, r.spare = p, p += t * t, r.lse = p, p += t, r.delta = p, p += t;
-    r.grad_key = p, p += keys * width, r.grad_value = p, r.wide = 0;
+    r.tile = p, p += t * t, r.slope = p, p += t * t, r.mask = p, p += t * t, r.spare = p, p += t * t, r.lse = p, p += t, r.delta = p, p += t, r.total = p, p += t;
+    r.grad_key = p, p += keys * width, r.grad_value = p, r.wide = 0, r.far = false;
     return r;
 }
 typedef struct { bool query, key, value; } backward_wants;
 
 // The block of queries i0 ..: its rows, turned rows, log-sum-exp (in the base of the scores) and row sums.
 template <typename T, typename W = typename lm_blas_type<T>::wide>
-LM_SLOW void load_queries(const operands<T> &o, const backward_room<W> &room, i64 i0, i64 queries) {
+LM_SLOW void load_queries(const operands<T> &o, backward_room<W> &room, i64 i0, i64 queries) {
     const lm_attention_call *j = o.j;
     lm_matrix<T> query = o.query, given = lm_lead<T>(&j->grad_out, o.lead), out = lm_lead<T>(&j->out, o.lead);
     query.p += i0 * query.sr, given.p += i0 * given.sr, out.p += i0 * out.sr;
@@ -36,6 +40,7 @@ LM_SLOW void load_queries(const operands<T> &o, const backward_room<W> &room, i6
     turn<W>(room.given_turned, LM_TILE, room.given, o.value_width, room.wide, o.value_width, 1);
     const lm_matrix<W> lse = lm_lead<W>(&j->lse, o.lead), grad_lse = lm_lead<W>(&j->grad_lse, o.lead);
     const W base = o.unit == 1 ? (W)1.44269504088896340736 : (W)1;
+    room.far = false;
     for (i64 l = 0; l < room.wide; ++l) {
         W sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -44,7 +49,37 @@ LM_SLOW void load_queries(const operands<T> &o, const backward_room<W> &room, i6
         room.delta[l] = sum;
         W x = l < queries ? lse.p[(i0 + l) * lse.sr] * base : (W)INFINITY; // behind the last query: 2^-inf
         room.lse[l] = j->mask_kind && x == -(W)INFINITY ? 0 : x;
+        const W size = x < 0 ? -x : x;
+        const bool far = l < queries && size > LM_FAR(W) && size < (W)INFINITY;
+        room.far |= far, room.total[l] = far ? (W)0 : (W)-1;
+        if (far) room.lse[l] = -(W)INFINITY;
     }
+}
+// In a row of large scores (all masked by the lowest number, say) the sum is lost in log-sum-exp = largest + log(sum), and a score
+// may differ from the forward's by more than 1. There the maximum and the sum are found again, from the scores of this pass.
+template <typename T, typename W = typename lm_blas_type<T>::wide>
+LM_SLOW void find_sums(const operands<T> &o, const backward_room<W> &room, i64 i0, i64 queries) {
+    const lm_attention_call *j = o.j;
+    const i64 last = j->causal && i0 + queries < j->keys ? i0 + queries : j->keys;
+    for (i64 j0 = 0; j0 < last; j0 += LM_TILE) {
+        const i64 keys = last - j0 < LM_TILE ? last - j0 : LM_TILE;
+        const bool diagonal = j->causal && j0 == i0;
+        i64 ldk;
+        const W *key = rows_of(o.key, j0, keys, j->width, o.width, true, room.key, &ldk);
+        scores<W>(room.tile, room.turned, key, ldk, j->width, room.wide, keys, diagonal);
+        if (j->mask_kind && !apply_mask(o, room.tile, room.mask, room.spare, i0, queries, j0, keys)) continue;
+        for (i64 l = 0; l < queries; ++l) {
+            if (room.total[l] < 0) continue; // not large
+            const i64 used = diagonal && l < keys ? l + 1 : keys;
+            W top = room.lse[l], sum = 0;
+            for (i64 s = 0; s < used; ++s) top = room.tile[s * LM_TILE + l] > top ? room.tile[s * LM_TILE + l] : top;
+            if (top == -(W)INFINITY) continue;
+            for (i64 s = 0; s < used; ++s) sum += (W)__builtin_exp2((f64)((room.tile[s * LM_TILE + l] - top) * o.unit));
+            room.total[l] = room.total[l] * (W)__builtin_exp2((f64)((room.lse[l] - top) * o.unit)) + sum;
+            room.lse[l] = top;
+        }
+    }
+    for (i64 l = 0; l < room.wide; ++l) room.total[l] = room.total[l] < 0 ? (W)1 : 1 / room.total[l];
 }
 // Scores become probabilities.
 template <typename W> LM_SLOW void probabilities(const backward_room<W> &room, i64 keys, bool diagonal, W unit) {
@@ -95,6 +130,7 @@ LM_SLOW void backward_queries(const operands<T> &o, backward_room<W> room, i64 i
     if (first >= last && !wants.query) return;
     room.wide = lm_rounded(queries, lanes<W>::count);
     load_queries(o, room, i0, queries);
+    if (room.far) find_sums(o, room, i0, queries);
     for (i64 i = 0; i < room.wide * o.width; ++i) room.grad_query[i] = 0;
     bool begun = false;
     for (i64 j0 = first; j0 < last; j0 += LM_TILE) {
@@ -106,6 +142,8 @@ LM_SLOW void backward_queries(const operands<T> &o, backward_room<W> room, i64 i
         scores<W>(room.tile, room.turned, key, ldk, j->width, room.wide, keys, diagonal);
         if (j->mask_kind && !apply_mask(o, room.tile, room.mask, room.spare, i0, queries, j0, keys)) continue;
         probabilities(room, keys, diagonal, o.unit);
+        if (room.far)
+            for (i64 s = 0; s < keys; ++s) for (i64 l = 0; l < room.wide; ++l) room.tile[s * LM_TILE + l] *= room.total[l];
         scores<W>(room.slope, room.given_turned, value, ldv, j->value_width, room.wide, keys, diagonal);
         if (j->state) load_kept(room.mask, room.spare, j, random_index(o, i0, j0), queries, keys);
         slopes<W>(room, keys, diagonal, j->state ? room.mask : nullptr, (W)j->scale);

@@ -59,9 +59,9 @@ template <typename T, typename W = typename lm_blas_type<T>::wide>
 LM_SLOW void finish_queries(const operands<T> &o, const forward_room<W> &room, i64 i0, i64 queries) {
     constexpr i64 N = lanes<W>::count;
     const lm_attention_call *j = o.j;
-    for (i64 v = 0; v < room.wide; v += N) { // without a mask a row of nothing but -inf is NaN, as in eager
+    for (i64 v = 0; v < room.wide; v += N) { // without a mask a row of nothing but -inf is NaN, as in eager; one of no keys is 0
         const LM_VEC(W) total = load(room.total + v), one = spread<W>(1);
-        store(room.factor + v, one / (!j->mask_kind ? total : total == LM_VEC(W){} ? one : total));
+        store(room.factor + v, one / (!j->mask_kind && j->keys ? total : total == LM_VEC(W){} ? one : total));
     }
     for (i64 e = 0; e < j->value_width; ++e)
         for (i64 v = 0; v < room.wide; v += N) store(room.out + e * LM_TILE + v, load(room.out + e * LM_TILE + v) * load(room.factor + v));

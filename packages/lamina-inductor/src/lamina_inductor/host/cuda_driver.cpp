@@ -38,6 +38,8 @@ int find_all(void *library) {
         {"cuMemcpyHtoDAsync", slot(driver.copy_in), true}, {"cuMemcpyDtoHAsync", slot(driver.copy_out), true},
         {"cuMemcpyDtoDAsync", slot(driver.copy), true}, {"cuMemsetD8Async", slot(driver.fill), true},
         {"cuStreamCreate", slot(driver.stream_create), true}, {"cuStreamSynchronize", slot(driver.stream_synchronize), true},
+        {"cuEventCreate", slot(driver.event_create), true}, {"cuEventRecord", slot(driver.event_record), true},
+        {"cuEventElapsedTime", slot(driver.event_elapsed), true}, {"cuEventDestroy", slot(driver.event_destroy), true},
         {"cuStreamBeginCapture", slot(driver.begin_capture), true}, {"cuStreamEndCapture", slot(driver.end_capture), true},
         {"cuGraphInstantiateWithFlags", slot(driver.graph_instantiate), true}, {"cuGraphLaunch", slot(driver.graph_launch), true},
         {"cuGraphDestroy", slot(driver.graph_destroy), true}, {"cuGraphExecDestroy", slot(driver.graph_exec_destroy), true},

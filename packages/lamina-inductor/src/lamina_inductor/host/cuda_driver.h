@@ -58,6 +58,10 @@ struct Driver {
     int (*fill)(DevicePtr, unsigned char, size_t, Opaque);
     int (*stream_create)(Opaque *, unsigned);
     int (*stream_synchronize)(Opaque);
+    int (*event_create)(Opaque *, unsigned);
+    int (*event_record)(Opaque, Opaque);
+    int (*event_elapsed)(float *, Opaque, Opaque);
+    int (*event_destroy)(Opaque);
     int (*begin_capture)(Opaque, int);
     int (*end_capture)(Opaque, Opaque *);
     int (*graph_instantiate)(Opaque *, Opaque, unsigned long long);

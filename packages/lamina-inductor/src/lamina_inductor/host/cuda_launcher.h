@@ -35,6 +35,7 @@ struct GpuCall {
     std::vector<PyObject *> temporaries; // memory of aligned copies of inputs
     const lamina_abi *abi = nullptr;
     Opaque stream = nullptr;
+    std::vector<Opaque> *marks = nullptr; // events between the steps, where these are timed
 
     explicit GpuCall(GpuPlan &p) : plan(p) {}
     ~GpuCall();
@@ -59,6 +60,10 @@ bool lm_gpu_return_inputs(GpuCall &call);                     // what was writte
 bool lm_gpu_load(GpuPlan &plan, Opaque stream); // kernels and constants, once
 bool lm_gpu_fill_tables(GpuCall &call);
 bool lm_gpu_run(GpuCall &call, DevicePtr workspace);
+
+// cuda_timing.cpp
+bool lm_gpu_mark(GpuCall &call);
+PyObject *lm_gpu_times(GpuCall &call, bool done);
 
 // cuda_workspace.cpp: one block per device and stream, which runs in order
 struct GpuBlock {

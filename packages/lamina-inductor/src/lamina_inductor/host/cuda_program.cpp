@@ -63,6 +63,7 @@ bool run(GpuCall &call) {
 
 PyObject *call_inside(GpuProgram *program, GpuCall &call) {
     if (!lm_gpu_load(call.plan, call.stream)) return nullptr;
+    if (call.marks) return lm_gpu_times(call, run(call));
     if (call.plan.captured) {
         bool done = false;
         PyObject *result = lm_gpu_replay(program, call, &done);
@@ -71,15 +72,13 @@ PyObject *call_inside(GpuProgram *program, GpuCall &call) {
     return run(call) ? lm_gpu_finish(call) : nullptr;
 }
 
-PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *keywords) {
-    auto *program = reinterpret_cast<GpuProgram *>(self);
+PyObject *call_with(GpuProgram *program, PyObject *const *arguments, Py_ssize_t given, std::vector<Opaque> *marks) {
     GpuPlan &plan = *program->plan;
-    Py_ssize_t given = PyVectorcall_NARGS(flags);
-    if (keywords && PyTuple_GET_SIZE(keywords)) return PyErr_Format(PyExc_TypeError, "%U takes no keywords", plan.name);
     if (given != (Py_ssize_t)plan.inputs.size())
         return PyErr_Format(PyExc_TypeError, "%U takes %zd inputs, got %zd", plan.name, (Py_ssize_t)plan.inputs.size(), given);
     if (!lm_gpu_error_check(plan)) return nullptr;
     GpuCall call(plan);
+    call.marks = marks;
     if (!lm_gpu_read_inputs(call, arguments) || !lm_gpu_find_sizes(call) || !lm_gpu_check_inputs(call)) return nullptr;
     Opaque before = nullptr;
     if (!lm_cuda_enter(plan.device, &before)) return nullptr;
@@ -87,6 +86,17 @@ PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags,
     PyObject *result = PyErr_Occurred() ? nullptr : call_inside(program, call);
     lm_cuda_leave(before);
     return result;
+}
+
+PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *keywords) {
+    auto *program = reinterpret_cast<GpuProgram *>(self);
+    if (keywords && PyTuple_GET_SIZE(keywords)) return PyErr_Format(PyExc_TypeError, "%U takes no keywords", program->plan->name);
+    return call_with(program, arguments, PyVectorcall_NARGS(flags), nullptr);
+}
+
+PyObject *time_steps(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    std::vector<Opaque> marks;
+    return call_with(reinterpret_cast<GpuProgram *>(self), arguments, given, &marks);
 }
 
 void program_dealloc(PyObject *self) {
@@ -136,6 +146,11 @@ PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(GpuProgram, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
+PyMethodDef methods[] = {
+    {"time_steps", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(time_steps)), METH_FASTCALL,
+     "Run with these inputs; milliseconds of each step, in order. The results are dropped."},
+    {nullptr, nullptr, 0, nullptr},
+};
 PyGetSetDef properties[] = {
     {"graphs", graph_count, nullptr, "How many CUDA graphs are kept.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -145,6 +160,7 @@ PyType_Slot type_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void *>(program_dealloc)},
     {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
     {Py_tp_members, members},
+    {Py_tp_methods, methods},
     {Py_tp_getset, properties},
     {Py_tp_doc, const_cast<char *>("A GPU program: call it with its inputs, in order; gives a tuple.")},
     {0, nullptr},

@@ -177,7 +177,8 @@ bool lm_gpu_run(GpuCall &call, DevicePtr workspace) {
     GpuPlan &plan = call.plan;
     if (plan.blas_offset >= 0 && !lm_cublas_begin(plan.device, call.stream, workspace + (DevicePtr)call.slots[plan.blas_offset])) return false;
     for (const StepRef &step : plan.steps) {
-        bool fine = true;
+        bool fine = !call.marks || lm_gpu_mark(call);
+        if (!fine) return false;
         switch (step.kind) {
         case kLaunch: fine = launch(call, plan.launches[(size_t)step.index]); break;
         case kProduct: fine = multiply(call, plan.products[(size_t)step.index]); break;
@@ -191,5 +192,5 @@ bool lm_gpu_run(GpuCall &call, DevicePtr workspace) {
         }
         if (!fine) return false;
     }
-    return true;
+    return !call.marks || lm_gpu_mark(call);
 }

@@ -33,12 +33,16 @@ class GemmCandidate:
 
 @dataclass(frozen=True, slots=True)
 class AttentionCandidate:
-    """Attention by ``block_m`` queries against ``block_n`` keys at a time."""
+    """Attention by ``block_m`` queries against ``block_n`` keys at a time.
+
+    descriptors: rows are read through tensor descriptors (sm_90 and up).
+    """
 
     block_m: int
     block_n: int
     warps: int
     stages: int
+    descriptors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ def label(candidate: Candidate) -> str:
     if isinstance(candidate, LibraryCandidate):
         return "library"
     if isinstance(candidate, AttentionCandidate):
-        return f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"
+        tiles = f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"
+        return f"{tiles} descriptors" if candidate.descriptors else tiles
     words = [f"{candidate.block_m}x{candidate.block_n}x{candidate.block_k} w{candidate.warps} s{candidate.stages}"]
     words += [f"g{candidate.group}"] if candidate.group != 8 else []
     words += [f"split{candidate.split}"] if candidate.split > 1 else []

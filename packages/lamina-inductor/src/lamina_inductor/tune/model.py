@@ -53,8 +53,8 @@ def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
     """Can the candidate run, with registers to spare?"""
     if isinstance(candidate, LibraryCandidate):
         return True
-    described = isinstance(problem, GemmProblem) and problem.described and gpu.sm >= 90
-    if isinstance(candidate, GemmCandidate) and candidate.descriptors and not described:
+    described = problem.described and gpu.sm >= 90
+    if candidate.descriptors and not described:
         return False
     need = resources(problem, candidate, gpu)
     spare = 2 << 10 if isinstance(candidate, AttentionCandidate) else 0  # for the exchange of maxima and sums

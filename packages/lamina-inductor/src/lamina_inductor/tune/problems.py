@@ -56,12 +56,14 @@ class AttentionProblem:
     mask: str = ""
     dropout: bool = False
     backward: bool = False
+    described: bool = False
 
     @property
     def key(self) -> str:
         """One line."""
         words = [self.dtype, f"{self.heads}x{self.queries}x{self.keys}x{self.width}x{self.value_width}", self.mask]
         words += ["causal"] * self.causal + ["dropout"] * self.dropout + ["backward"] * self.backward
+        words += ["described"] * self.described
         return "attention " + " ".join([w for w in words if w])
 
 

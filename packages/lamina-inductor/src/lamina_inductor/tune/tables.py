@@ -47,7 +47,8 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
     if isinstance(problem, AttentionProblem):
         rows = _BACKWARD if problem.backward else _FORWARD
         rows = _SINGLE_ATTENTION if problem.dtype == "float32" else rows
-        return tuple([AttentionCandidate(*row) for row in rows])
+        found = [AttentionCandidate(*row) for row in rows]
+        return tuple(found + ([replace(c, descriptors=True) for c in found] if problem.described else []))
     result: list[Candidate] = []
     for row in _SINGLE if problem.dtype == "float32" else _HALF:
         base = GemmCandidate(*row)

@@ -44,6 +44,7 @@ from .generators import (
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from .memory import (
     OutOfMemoryError,
+    at_empty_cache,
     empty_cache,
     max_memory_allocated,
     max_memory_reserved,
@@ -77,6 +78,7 @@ __all__ = [
     "Provider",
     "Stream",
     "StreamContext",
+    "at_empty_cache",
     "at_synchronize",
     "current_device",
     "current_stream",

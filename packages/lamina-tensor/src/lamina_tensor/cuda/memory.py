@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,8 @@ from .. import _C
 from .activation import active_provider, device_index, is_active
 
 __all__ = [
-    "OutOfMemoryError", "empty_cache", "explaining", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
+    "OutOfMemoryError", "at_empty_cache", "empty_cache", "explaining", "max_memory_allocated", "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats",
 ]  # fmt: skip
 
@@ -50,9 +51,28 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     return state.free, state.total
 
 
+_RELEASES: list[Callable[[], object]] = []
+
+
+def at_empty_cache(release: Callable[[], object]) -> Callable[[], None]:
+    """Call ``release`` at the start of every ``empty_cache``: it drops memory that is held for later use.
+
+    Returns a function that takes it away again.
+    """
+    _RELEASES.append(release)
+
+    def remove() -> None:
+        if release in _RELEASES:
+            _RELEASES.remove(release)
+
+    return remove
+
+
 def empty_cache() -> None:
-    """Give memory that nobody uses back to the driver."""
+    """Give memory that nobody uses back to the driver; what compiled programs keep for their next call, too."""
     if is_active():
+        for release in tuple(_RELEASES):
+            release()
         active_provider().empty_cache()
 
 

@@ -118,12 +118,22 @@ class GpuArtifact:
         self.name = description.name
         self.kernels = description.kernels
         self.source = description.source
-        self.function = _program(description, code)
+        self.function: Any = _program(description, code)
         self._entry = entry
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Put the graph's work on the current stream."""
         return self.function(*inputs)
+
+    def time_steps(self, *inputs: Any) -> tuple[tuple[str, float], ...]:
+        """Run with these inputs; (kernel or kind of step, seconds on the device) of each step, in order.
+
+        Where the device is idle before the call, times of the first steps hold the host's; call the artifact just before.
+        """
+        plan, images = self.description.plan, self.description.images
+        names = [images[what[0]][0] if kind == "launch" else kind for kind, what in plan.steps]
+        times = self.function.time_steps(*inputs)
+        return tuple([(name, ms / 1e3) for name, ms in zip(names, times, strict=True)])
 
     def __repr__(self) -> str:
         return f"<GpuArtifact {self.name}: {len(self.kernels)} kernels for sm_{self.description.sm}>"
@@ -176,7 +186,7 @@ def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, 
     return tuple([(k.name, len(k.cubin), k.shared, 32 * k.warps, k.clusters) for k in compiled])
 
 
-def _program(description: GpuDescription, code: bytes) -> Callable[..., tuple[Any, ...]]:
+def _program(description: GpuDescription, code: bytes) -> Any:
     plan, at = description.plan, 0
     kernels = []
     for name, size, shared, threads, clusters in description.images:

@@ -14,26 +14,40 @@ from ...ir.kernel import Let
 
 __all__ = ["shorter"]
 
+_LOG2_E = 1.4426950408889634
+
 
 def shorter(stmt: Let, values: dict[str, Let], fast: bool | None) -> str | None:
     """Text for a statement, or None: no shorter one is known. ``values``: those of the phase by name; ``fast``: see
     ``narrow``.
 
-    ``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
-    ``erf(x * c)`` among narrow values takes ``c`` into its constants.
+    ``x / c`` with a power of two ``c`` is ``x * (1 / c)``, exactly.
+``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
+    ``erf(x * c)`` and ``exp(x * c)`` among narrow values take ``c`` into their constants.
     """
+    if stmt.op == "div" and stmt.dtype.kind == "float" and type(stmt.args[0]) is str:
+        return _multiplied(stmt.args[0], stmt.args[1])
     source = values.get(stmt.args[0]) if stmt.args and type(stmt.args[0]) is str else None
-    if stmt.dtype is not float32 or source is None or source.dtype is not float32 or len(source.args) != 2:
+    if stmt.dtype is not float32 or source is None or source.dtype is not float32 or len(source.args) > 2:
         return None
-    inner, number = source.args
+    inner, number = source.args if source.op != "neg" else (source.args[0], -1.0)
     if type(inner) is not str or type(number) not in (int, float):
         return None
     if stmt.op == "mul" and source.op == "add" and type(stmt.args[1]) in (int, float):
         return _scaled_sum(inner, float(number), float(stmt.args[1]))  # type: ignore[arg-type]
+    if stmt.op == "exp" and fast is not None and source.op in ("mul", "neg"):
+        return f"tl.exp2({inner} * ({float(number) * _LOG2_E!r}))"  # type: ignore[arg-type]
     if stmt.op == "erf" and fast and source.op == "mul" and 0 < float(number) < 16:  # type: ignore[arg-type]
         c = float(number)  # type: ignore[arg-type]
-        return f"lm_scaled_erf({inner}, {0.3275911 * c!r}, {-math.log2(math.e) * c * c!r})"
+        return f"lm_scaled_erf({inner}, {0.3275911 * c!r}, {-_LOG2_E * c * c!r})"
     return None
+
+
+def _multiplied(value: str, divisor: Any) -> str | None:
+    """Division by a power of two as a product."""
+    if type(divisor) not in (int, float) or not 2.0**-100 < abs(divisor) < 2.0**100:
+        return None
+    return f"{value} * ({1 / divisor!r})" if math.frexp(abs(divisor))[0] == 0.5 else None
 
 
 def _scaled_sum(inner: Any, number: float, factor: float) -> str | None:

@@ -3,6 +3,8 @@
 NaN wins in ``maximum`` and ``minimum``; integers are divided as in Python, and by zero give 0; a shift by the width or
 more gives 0 or all sign bits. ``lm_philox`` is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011).
 
+``lm_bfloat16`` rounds float32 values to bfloat16, two in one operation; a conversion there and back takes a slow unit.
+
 ``lm_erf_narrow`` and ``lm_tanh_narrow`` are for ``1 + erf(x)`` and ``1 + tanh(x)`` on the way to bfloat16: the
 relative error of that sum is below 4e-4, a tenth of a unit in the last place of bfloat16, also where the sum is small.
 ``lm_gelu_narrow`` is ``x * 0.5 * (1 + erf(x / sqrt(2)))`` as well as that. (``1 - erf`` of a positive number is a
@@ -33,6 +35,24 @@ def lm_minimum(a, b):
 @triton.jit
 def lm_product(a, b):
     return a * b
+
+@triton.jit
+def lm_bfloat16(x):
+    return tl.inline_asm_elementwise(
+        "{ .reg .b32 t; cvt.rn.bf16x2.f32 t, $3, $2; shl.b32 $0, t, 16; and.b32 $1, t, 0xffff0000; }",
+        "=r,=r,r,r", [x], dtype=tl.float32, is_pure=True, pack=2)
+
+@triton.jit
+def lm_sum2(a, b, c, d):
+    return a + c, b + d
+
+@triton.jit
+def lm_sum3(a, b, c, d, e, f):
+    return a + d, b + e, c + f
+
+@triton.jit
+def lm_sum4(a, b, c, d, e, f, g, h):
+    return a + e, b + f, c + g, d + h
 
 @triton.jit
 def lm_xor(a, b):

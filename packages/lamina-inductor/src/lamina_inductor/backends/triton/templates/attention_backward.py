@@ -92,16 +92,15 @@ class _Walk:
         block_m, block_n = config.block_m, config.block_n
         if self.of_queries:  # the kept tile is the larger one
             block_m, block_n = block_n, block_m
-        self.scores = Scores(step, self.text, block_m, block_n, turned=not self.of_queries)
+        described = frozenset(("query", "key", "value", "grad_out") if config.descriptors else ())
+        self.scores = Scores(step, self.text, block_m, block_n, not self.of_queries, described)
         self.text.block(
             BLOCK_M=block_m,
             BLOCK_N=block_n,
             WIDTH=padded(self.scores.width),
             VALUES=padded(self.scores.value_width),
         )
-        for name in ("query", "key", "value", "grad_out", "lse"):
-            operand = getattr(step, name)
-            self.text.pointer(name, operand.dtype, operand)
+        self.scores.declare("query", "key", "value", "grad_out", "lse")
         self.text.pointer("sums", float32, sums)
         for name in names:
             gradient = self.gradient(name)
@@ -177,11 +176,11 @@ class _Walk:
     def _load_queries(self) -> None:
         text, step, scores = self.text, self.step, self.scores
         rows = scores.row_mask()
+        start = "start" if self.of_queries else "base"
         text.add(
-            f"q = tl.load({rows_at(text, step.query, 'query', 'm', 'd')}{scores.mask(rows, scores.width_mask('d'))})"
+            f"q = {scores.rows('query', 'm', start, rows)}",
+            f"do = {scores.rows('grad_out', 'm', start, rows)}",
         )
-        place = rows_at(text, step.grad_out, "grad_out", "m", "e")
-        text.add(f"do = tl.load({place}{scores.mask(rows, scores.width_mask('e'))})")
         inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
         # a query behind the last one takes part in nothing: its log-sum-exp is infinite
         other = ', other=float("inf")' if inside else ""
@@ -192,12 +191,9 @@ class _Walk:
         text.add(f"total = tl.load(sums_at + m{inside}{', other=0.0' if inside else ''})")
 
     def _load_keys(self, tail: bool) -> None:
-        text, step, scores = self.text, self.step, self.scores
-        keys = scores.key_mask(tail)
-        text.add(f"k = tl.load({rows_at(text, step.key, 'key', 'n', 'd')}{scores.mask(keys, scores.width_mask('d'))})")
-        text.add(
-            f"v = tl.load({rows_at(text, step.value, 'value', 'n', 'e')}{scores.mask(keys, scores.width_mask('e'))})"
-        )
+        scores = self.scores
+        keys, start = scores.key_mask(tail), "base" if self.of_queries else "start"
+        self.text.add(f"k = {scores.rows('key', 'n', start, keys)}", f"v = {scores.rows('value', 'n', start, keys)}")
 
     def _walk_keys(self) -> None:
         step, text, scores = self.step, self.text, self.scores

@@ -26,14 +26,12 @@ ORIGIN = (("", "attention_with_lse", ""),)
 def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
     """The launch of a forward pass."""
     text = KernelText(wide)
-    scores = Scores(step, text, config.block_m, config.block_n)
+    described = frozenset(("query", "key", "value") if config.descriptors else ())
+    scores = Scores(step, text, config.block_m, config.block_n, described=described)
     text.block(
         BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=padded(scores.width), VALUES=padded(scores.value_width)
     )
-    for name in ("query", "key", "value", "out", "lse"):
-        operand = getattr(step, name)
-        if operand is not None:
-            text.pointer(name, operand.dtype, operand)
+    scores.declare("query", "key", "value", "out", "lse")
     scores.declare_mask()
     lists = mask_lists(scores, "n", 0, wide)
     if lists is not None:
@@ -64,14 +62,11 @@ def _start(scores: Scores) -> None:
     )
     if step.dropout:
         text.add("seed = tl.load(state)", "counter = tl.load(state + 1)")
-    mask = scores.mask(scores.row_mask(), scores.width_mask("d"))
     text.add(
-        f"q = tl.load({rows_at(text, step.query, 'query', 'm', 'd')}{mask})",
+        f"q = {scores.rows('query', 'm', 'start', scores.row_mask())}",
         'best = tl.full([BLOCK_M], float("-inf"), tl.float32)',
         "total = tl.zeros([BLOCK_M], tl.float32)",
         "acc = tl.zeros([BLOCK_M, VALUES], tl.float32)",
-        f"key_at = key{offset_of(text, step.key)}",
-        f"value_at = value{offset_of(text, step.value)}",
     )
 
 
@@ -110,12 +105,10 @@ def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) ->
     """One tile of keys, in a loop that has just been opened."""
     step, text = scores.step, scores.text
     key_mask = scores.key_mask(tail)
-    k_at = f"key_at + (n[:, None] * {text.atom(step.key.strides[-2])} + d[None, :])"
-    v_at = f"value_at + (n[:, None] * {text.atom(step.value.strides[-2])} + e[None, :])"
     text.depth += 1
     text.add(
         "n = base + tl.arange(0, BLOCK_N)",
-        f"k = tl.load({k_at}{scores.mask(key_mask, scores.width_mask('d'))})",
+        f"k = {scores.rows('key', 'n', 'base', key_mask)}",
         *scores.lines("q", "k.T", diagonal, tail, masked),
         f"top = tl.maximum(best, tl.max(s, 1){f' * {scores.factor}' if scores.raw else ''})",
     )
@@ -130,7 +123,7 @@ def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) ->
     if step.dropout:
         text.add(*scores.kept_lines(), "p = tl.where(kept, p, 0.0)")
     text.add(
-        f"v = tl.load({v_at}{scores.mask(key_mask, scores.width_mask('e'))})",
+        f"v = {scores.rows('value', 'n', 'base', key_mask)}",
         f"acc = tl.dot(p.to({language_type(step.value.dtype)}), v, acc * shrink[:, None]{scores.precision})",
         "best = top",
     )

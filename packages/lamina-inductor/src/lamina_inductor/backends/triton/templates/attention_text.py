@@ -9,7 +9,7 @@ group.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lamina_fx import bool_, float32
@@ -18,7 +18,7 @@ from ....ir.program import Attention, AttentionBackward, Operand
 from ..tiles import constant
 from .kernel_text import KernelText, is_multiple
 
-__all__ = ["LOG2E", "Scores", "lead_lines", "offset_of", "padded", "rows_at"]
+__all__ = ["LOG2E", "Scores", "can_describe_heads", "lead_lines", "offset_of", "padded", "rows_at"]
 
 LOG2E = 1.0 / math.log(2.0)
 
@@ -61,6 +61,32 @@ def rows_at(text: KernelText, operand: Operand, name: str, rows: str, columns: s
     return f"{name}{offset_of(text, operand)} + ({rows}[:, None] * {text.atom(row)} + {across})"
 
 
+_OF_VALUES = ("value", "grad_out")
+"""Operands whose rows are as wide as values."""
+
+
+def _kept(operand: Operand) -> list[bool]:
+    """Which dimensions in front of the matrices a descriptor has: those that are not broadcast."""
+    return [
+        constant(n) != 1 and constant(s) != 0 for n, s in zip(operand.shape[:3], operand.strides[:3], strict=True)
+    ]
+
+
+def can_describe_heads(operand: Operand) -> bool:
+    """May the host make a descriptor of these matrices: rows of elements that lie together, steps of 16 bytes?"""
+    size = operand.dtype.itemsize
+    steps = [s for s, kept in zip(operand.strides[:3], _kept(operand), strict=True) if kept] + [operand.strides[-2]]
+    fine = all(constant(s) != 0 and is_multiple(s * size, 16) for s in steps)
+    return fine and size == 2 and constant(operand.strides[-1]) == 1 and is_multiple(operand.offset * size, 16)
+
+
+def _as_described(operand: Operand, tile: tuple[int, int]) -> tuple[Operand, tuple[int, ...]]:
+    """The operand with the dimensions that its descriptor has, and the block of one load."""
+    kept = [*_kept(operand), True, True]
+    shape, strides = (tuple([n for n, k in zip(all_, kept, strict=True) if k]) for all_ in (operand.shape, operand.strides))
+    return replace(operand, shape=shape, strides=strides), (*(1,) * (len(shape) - 2), *tile)
+
+
 # -- scores ----------------------------------------------------------------------------------------------
 
 
@@ -69,6 +95,7 @@ class Scores:
     """The scores of one step, as text.
 
     turned: tiles are [n, m], for kernels that keep keys: their products then read them from registers as they are.
+    described: names of the operands that are read through tensor descriptors.
     """
 
     step: Attention | AttentionBackward
@@ -76,6 +103,7 @@ class Scores:
     block_m: int
     block_n: int
     turned: bool = False
+    described: frozenset[str] = frozenset()
 
     @property
     def m(self) -> str:
@@ -159,6 +187,31 @@ class Scores:
         """Of a head's elements, ``d`` or ``e``."""
         width = self.width if name == "d" else self.value_width
         return "" if padded(width) == width else f"({name}[None, :] < {width})"
+
+    def declare(self, *names: str) -> None:
+        """Parameters for these operands of the step, those that it has."""
+        for name in names:
+            operand = getattr(self.step, name)
+            if operand is not None and name in self.described:
+                self.text.descriptor(name, *_as_described(operand, self._tile(name)))
+            elif operand is not None:
+                self.text.pointer(name, operand.dtype, operand)
+
+    def rows(self, name: str, rows: str, start: str, row_mask: str) -> str:
+        """A load of a tile of operand ``name``: its ``rows`` (an index vector) begin at ``start``; zeros outside."""
+        operand = getattr(self.step, name)
+        columns = "e" if name in _OF_VALUES else "d"
+        if name not in self.described:
+            place = rows_at(self.text, operand, name, rows, columns)
+            return f"tl.load({place}{self.mask(row_mask, self.width_mask(columns))})"
+        wide = ".to(tl.int32)" if self.text.wide else ""
+        lead = [f"{index}{wide}, " for index, kept in zip(_LEAD, _kept(operand), strict=True) if kept]
+        block, width = self._tile(name)
+        return f"{name}.load([{''.join(lead)}{start}, 0]).reshape({block}, {width})"
+
+    def _tile(self, name: str) -> tuple[int, int]:
+        width = self.value_width if name in _OF_VALUES else self.width
+        return self.block_n if name in ("key", "value") else self.block_m, padded(width)
 
     def declare_mask(self) -> None:
         """The pointer to the mask, and the random state."""

@@ -22,6 +22,7 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
+from .attention_text import can_describe_heads
 from .convolution import convolution_launches, is_convolution
 from .gemm import can_describe, gemm_launches, is_gemm
 from .prologue import Prologue
@@ -228,6 +229,11 @@ def is_attention(step: Attention | AttentionBackward) -> bool:
     return known and step.query.dtype.name in ("float16", "bfloat16", "float32")
 
 
+def _rows_of(step: Attention | AttentionBackward) -> list[Operand]:
+    """What may be read through descriptors."""
+    return [step.query, step.key, step.value, *([step.grad_out] if isinstance(step, AttentionBackward) else [])]
+
+
 def attention_problem(step: Attention | AttentionBackward) -> AttentionProblem:
     """Attention as the tuner sees it."""
     heads = 1
@@ -237,5 +243,5 @@ def attention_problem(step: Attention | AttentionBackward) -> AttentionProblem:
     return AttentionProblem(
         step.query.dtype.name, heads, _number(step.query.shape[-2]), _number(step.key.shape[-2]),
         _number(step.query.shape[-1]), _number(step.value.shape[-1]), step.causal, mask, bool(step.dropout),
-        isinstance(step, AttentionBackward),
+        isinstance(step, AttentionBackward), all(can_describe_heads(o) for o in _rows_of(step)),
     )  # fmt: skip
