@@ -88,10 +88,11 @@ def pythons(session: nox.Session, version: str) -> None:
     """What depends on the interpreter, under each CPython that is found, in an environment of its own.
 
     All tests of lamina-dynamo, lamina-fx, lamina-tensor, lamina-aot and lamina; of lamina-inductor those of the C++
-    launcher; of tests_integration models, training and functions. Left out: lamina-prims and the rest of
-    lamina-inductor (Python without the interpreter's internals), lamina-testing, the conformance suite, and the rest
-    of tests_integration (`nox -s integration` runs all of them under the Python of .venv). Paths behind `--` replace
-    the chosen ones.
+    launcher and of robustness; of tests_integration models, training, functions, what capture takes, random functions
+    and the programs of users. Left out: lamina-prims and the rest of lamina-inductor (Python without the
+    interpreter's internals), lamina-testing, the conformance suite, and the rest of tests_integration (`nox -s
+    integration` runs all of them under the Python of .venv). A group that fails does not stop the others. Paths
+    behind `--` replace the chosen ones.
     """
     interpreter = find_python(version)
     if interpreter is None:

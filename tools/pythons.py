@@ -25,6 +25,7 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 PARALLEL = "pytest-xdist>=3.6"
 PLACES = "on PATH, among pyenv's versions, among uv's"
 
+CAPTURES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests_integration").glob("test_capture_*.py"))
 TESTS: tuple[tuple[str, ...], ...] = (
     ("packages/lamina-dynamo/tests",),
     ("packages/lamina-fx/tests",),
@@ -34,8 +35,8 @@ TESTS: tuple[tuple[str, ...], ...] = (
     ("packages/lamina-inductor/tests/test_launcher.py",),
     ("packages/lamina-inductor/tests/test_robustness.py",),
     ("tests_integration/test_models.py", "tests_integration/test_training.py", "tests_integration/test_functions.py"),
-    tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests_integration").glob("test_capture_*.py"))),
-    ("tests_integration/test_random_functions.py", "tests_integration/test_user_programs.py"),
+    # the longest file first: a file stays with one worker
+    ("tests_integration/test_user_programs.py", "tests_integration/test_random_functions.py", *CAPTURES),
 )
 """What runs under each version, one process of pytest an entry: whatever depends on the interpreter (bytecode, frames,
 the C and C++ extensions), and whole programs through all layers."""
