@@ -185,6 +185,7 @@ def additive(mask: np.ndarray) -> np.ndarray:
 
 TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
 TILE = TILES[:1]
+READ_BY_DESCRIPTORS = (AttentionCandidate(32, 16, 4, 2, True), AttentionCandidate(16, 32, 4, 2, True))
 
 ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]]] = {
     "whole tiles": (attention(), matrices((2, 3), 32, 64, 16), TILES),
@@ -213,6 +214,18 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     "dropout": (attention(dropout=0.25), (*matrices((2, 2), 33, 40, 16), STATE), TILES),
     "grouped queries": (
         attention(causal=True), (floats(2, 2, 3, 40, 16), floats(2, 2, 1, 40, 16), floats(2, 2, 1, 40, 16)), TILE,
+    ),
+    "described": (attention(causal=True), matrices((2, 3), 48, 64, 32, np.float16), READ_BY_DESCRIPTORS),
+    "described, of odd lengths": (
+        attention(causal=True), matrices((3,), 45, 37, 24, np.float16), READ_BY_DESCRIPTORS,
+    ),
+    "described, of grouped queries under a mask": (
+        attention(mask=True),
+        (*(floats(2, 2, n, 40, 16, dtype=np.float16) for n in (3, 1, 1)), with_empty_rows(40, 40)), READ_BY_DESCRIPTORS,
+    ),
+    "described gradients": (
+        backward(causal=True), (*gradients((2,), 45, 24, np.float16), *matrices((2,), 45, 70, 24, np.float16)),
+        READ_BY_DESCRIPTORS,
     ),
     "wider values": (attention(), (floats(2, 33, 16), floats(2, 20, 16), floats(2, 20, 40)), TILE),
     "gradients": (backward(), (*gradients((2,), 32, 16), *matrices((2,), 32, 48, 16)), TILES),

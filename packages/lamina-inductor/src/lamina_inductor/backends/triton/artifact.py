@@ -128,7 +128,7 @@ class GpuArtifact:
     def time_steps(self, *inputs: Any) -> tuple[tuple[str, float], ...]:
         """Run with these inputs; (kernel or kind of step, seconds on the device) of each step, in order.
 
-        Where the device is idle before the call, times of the first steps hold the host's; call the artifact just before.
+        Where the device is idle before the call, times of the first steps hold the host's: call the artifact before.
         """
         plan, images = self.description.plan, self.description.images
         names = [images[what[0]][0] if kind == "launch" else kind for kind, what in plan.steps]

@@ -67,9 +67,7 @@ _OF_VALUES = ("value", "grad_out")
 
 def _kept(operand: Operand) -> list[bool]:
     """Which dimensions in front of the matrices a descriptor has: those that are not broadcast."""
-    return [
-        constant(n) != 1 and constant(s) != 0 for n, s in zip(operand.shape[:3], operand.strides[:3], strict=True)
-    ]
+    return [constant(n) != 1 and constant(s) != 0 for n, s in zip(operand.shape[:3], operand.strides[:3], strict=True)]
 
 
 def can_describe_heads(operand: Operand) -> bool:
@@ -83,7 +81,9 @@ def can_describe_heads(operand: Operand) -> bool:
 def _as_described(operand: Operand, tile: tuple[int, int]) -> tuple[Operand, tuple[int, ...]]:
     """The operand with the dimensions that its descriptor has, and the block of one load."""
     kept = [*_kept(operand), True, True]
-    shape, strides = (tuple([n for n, k in zip(all_, kept, strict=True) if k]) for all_ in (operand.shape, operand.strides))
+    shape, strides = (
+        tuple([n for n, k in zip(all_, kept, strict=True) if k]) for all_ in (operand.shape, operand.strides)
+    )
     return replace(operand, shape=shape, strides=strides), (*(1,) * (len(shape) - 2), *tile)
 
 
