@@ -292,6 +292,8 @@ def _is_sound(graph: Graph, match: AttentionMatch, uses: _Uses) -> bool:
     dtype = getattr(specs[0], "dtype", None)
     if getattr(dtype, "kind", "") != "float" or any(getattr(s, "dtype", None) is not dtype for s in specs):
         return False
+    if first.spec.shape[-1:] == (0,):  # type: ignore[union-attr]
+        return False  # no keys: 0, and no row is empty because of a mask
     if not all(_keeps_digits(node, dtype) for node in match.nodes):
         return False
     if len(match.fills) > 1 and len(set(match.fills)) > 1:

@@ -22,6 +22,8 @@ from ..types import Tensor
 __all__: list[str] = []
 
 _LOWEST = -math.inf
+_FAR = {4: 4096.0, 8: 1e9}
+"""By the bytes of a log-sum-exp: beyond it a last digit is more than a weight may be off (5e-4 of itself)."""
 
 
 def _scores(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale: float) -> Tensor:
@@ -44,6 +46,21 @@ def _finite(lse: Tensor, attn_mask: Any) -> Tensor:
     if attn_mask is None:
         return lse
     return ops.where(ops.eq(lse, _LOWEST), 0.0, lse)
+
+
+def _weights(scores: Tensor, lse: Tensor, attn_mask: Any) -> Tensor:
+    """The probabilities of which ``lse`` is the log-sum-exp, (*, L, S).
+
+    Beside large scores (a row masked by the lowest number, say) the sum is lost in lse = largest + log(sum): there the
+    largest and the sum are found again.
+    """
+    if isinstance(scores.shape[-1], int) and scores.shape[-1] == 0:
+        return scores  # nothing has a largest
+    size = ops.abs(lse)
+    limit = _FAR[element_type(lse).itemsize]
+    far = ops.logical_and(ops.gt(size, limit), ops.lt(size, math.inf))
+    weights = ops.exp(ops.sub(scores, ops.where(far, ops.amax(scores, -1, True), _finite(lse, attn_mask))))
+    return ops.div(weights, ops.where(far, ops.sum(weights, -1, True), 1.0))
 
 
 def _kept(state: Tensor, shape: Any, dropout_p: float) -> Tensor:
@@ -134,7 +151,7 @@ def _tiles(
     grad_out: Any, grad_lse: Any, output: Any, lse: Any, query: Any, key: Any, value: Any, attn_mask: Any,
     is_causal: bool, scale: float, dropout_p: float, state: Any,
 ) -> _Tiles:  # fmt: skip
-    weights = ops.exp(ops.sub(_scores(query, key, attn_mask, is_causal, scale), _finite(lse, attn_mask)))
+    weights = _weights(_scores(query, key, attn_mask, is_causal, scale), lse, attn_mask)
     inner = ops.matmul(widen(grad_out), ops.mT(widen(value)))
     dropped, kept = weights, None
     if state is not None:
