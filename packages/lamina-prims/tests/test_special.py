@@ -31,6 +31,19 @@ def test_standard_library(id: str, function: Any, x: Any) -> None:
     np.testing.assert_allclose(operator(id)(single), _each(function, single), rtol=2e-5, atol=1e-6)
 
 
+def test_lgamma_beside_its_poles() -> None:
+    x = np.array([-1e-40, 1e-40, -1e-300, -1e-9, -1 - 1e-9, -2 + 1e-9, -0.0, -1.0, -3.0, np.inf])
+    expected = [math.lgamma(v) if v not in (0, -1, -3) else math.inf for v in x]
+    np.testing.assert_allclose(operator("lgamma")(x), expected, rtol=1e-7)
+    np.testing.assert_allclose(operator("lgamma")(np.float32([-1e-40, -1e-10])), [92.1034, 23.02585], rtol=1e-5)
+
+
+def test_hypot_beside_infinities() -> None:
+    a = np.array([np.inf, np.nan, np.nan, -np.inf, np.inf, 3.0, 0.0, 1e300])
+    b = np.array([np.nan, -np.inf, 1.0, 1.0, np.inf, 4.0, 0.0, 1e300])
+    np.testing.assert_allclose(operator("hypot")(a, b), np.hypot(a, b), rtol=1e-15)
+
+
 def test_single_precision_erf() -> None:
     x = np.linspace(-5, 5, 20001).astype(np.float32)
     y = operator("erf")(x)

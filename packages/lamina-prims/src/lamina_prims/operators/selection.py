@@ -236,12 +236,13 @@ def xlogy(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 @composite(names=both("hypot"), in_place=True, samples=binary(0.5, dtypes=("float32", "float64"), mixed=(), scalars=()))
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """sqrt(input**2 + other**2) without overflow on the way."""
+    """sqrt(input**2 + other**2) without overflow on the way; infinite beside an infinity, also for NaN."""
     a, b = ops.abs(input), ops.abs(other)
     large, small = ops.maximum(a, b), ops.minimum(a, b)
     ratio = ops.div(small, ops.where(ops.eq(large, 0), 1.0, large))
     length = ops.mul(large, ops.sqrt(ops.add(ops.mul(ratio, ratio), 1)))
-    return ops.where(ops.isinf(large), large, length)
+    beside_nan = ops.logical_and(ops.isnan(large), ops.logical_or(ops.isinf(a), ops.isinf(b)))
+    return ops.where(beside_nan, math.inf, ops.where(ops.isinf(large), large, length))
 
 
 @composite(names=both("ldexp"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3, dtype="int64"))))

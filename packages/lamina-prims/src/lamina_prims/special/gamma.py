@@ -19,9 +19,8 @@ _SHIFT = 10
 
 
 def _sin_pi(xp: Any, x: Any) -> Any:
-    """sin(pi x), exact zeros at the integers."""
-    part = x - 2.0 * xp.floor(x / 2.0)
-    return xp.where(part == 1.0, 0.0, xp.sin(math.pi * part))
+    """|sin(pi x)|, exact zeros at the integers; small numbers keep their digits, on both sides of 0."""
+    return xp.abs(xp.sin(math.pi * (x - xp.floor(x + 0.5))))
 
 
 def lgamma(xp: Any, x: Any) -> Any:
@@ -44,7 +43,7 @@ def lgamma(xp: Any, x: Any) -> Any:
     value = (high - 0.5) * (xp.log(high) - 1.0) + (0.5 * math.log(2 * math.pi) - 0.5) + series * inverse
     value = xp.where(small, value - xp.log(product), value)
     value = xp.where((x == 1.0) | (x == 2.0), 0.0, value)
-    value = xp.where(mirrored, math.log(math.pi) - xp.log(xp.abs(_sin_pi(xp, x))) - value, value)
+    value = xp.where(mirrored, math.log(math.pi) - xp.log(_sin_pi(xp, x)) - value, value)
     return xp.where(xp.isinf(x), xp.inf, value)
 
 
