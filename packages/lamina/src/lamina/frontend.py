@@ -179,6 +179,8 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
 
     def call(self, id: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run an action or in-place method on fakes."""
+        if id == "set_":
+            raise DataDependent("a tensor that moves to other memory")
         function = self._resolved.get(id)
         if function is None:
             function = self._resolved[id] = resolve(id)

@@ -77,6 +77,7 @@ class OperatorCalls:
         named = {k: self.to_fake(v) for k, v in kwargs.items()}
         nodes = tuple([self.to_node(a) for a in args])
         named_nodes = {k: self.to_node(v) for k, v in kwargs.items()}
+        layout = frontend.spec(fakes[0]) if effect == "write" and getattr(nodes[0], "op", "") == "placeholder" else None
         try:
             result = frontend.call(id, fakes, named)
             self.guard_memory(id, fakes, named)
@@ -86,6 +87,10 @@ class OperatorCalls:
             raise
         except Exception as error:  # noqa: BLE001  (the error that the call has in eager belongs to the traced program)
             raise self.observed(error) from None
+        if layout is not None and layout != frontend.spec(fakes[0]):
+            raise Unsupported(
+                f"{id}: an input that gets another shape or other strides"
+            )  # a graph writes only elements
         if effect == "write":
             self.note_write(fakes[0])
         elif id == "requires_grad_":
