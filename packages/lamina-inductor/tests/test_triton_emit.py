@@ -9,7 +9,7 @@ import pytest
 from tracing import compiled
 from triton_corpus import CASES, floats, graph_of, standardise
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import MissingTriton, TritonBackend, compile_ptx
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
@@ -109,7 +109,7 @@ def test_what_triton_has_not_is_a_step_of_its_own(case: str) -> None:
 
 def test_large_buffers_have_64_bit_indices() -> None:
     graph = Graph()
-    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((1 << 31,), float32)))
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec(((1 << 31) + 1,), float32)))
     graph.output((ops.exp(x).node,))
     (kernel,) = TritonBackend().emit(graph).kernels
     assert "tl.program_id(0).to(tl.int64)" in kernel.source
@@ -185,3 +185,25 @@ def test_compiling_without_triton_says_what_to_install(monkeypatch: pytest.Monke
 def test_nothing_imports_triton_unasked() -> None:
     code = "import sys, lamina_inductor.backends.triton; assert 'triton' not in sys.modules, 'imported'"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("size", "masked"), [(4096, False), (4095, True)])
+def test_tiles_that_all_calls_fill_have_no_mask(size: int, masked: bool) -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((size,), float32)))
+    graph.output((ops.exp(x).node,))
+    (kernel,) = TritonBackend().emit(graph).kernels
+    assert ("inside_x" in kernel.source) is masked
+
+
+def test_rounding_to_bfloat16_on_the_way_takes_pairs() -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((4096,), bfloat16)))
+    wide = ops.convert_element_type(x, float32)
+    narrow = ops.convert_element_type(ops.div(wide, 3.0), bfloat16)
+    result = ops.div(ops.convert_element_type(narrow, float32), 4.0)
+    graph.output((ops.convert_element_type(result, bfloat16).node,))
+    (kernel,) = TritonBackend().emit(graph).kernels
+    lines = [line.strip().partition(" = ")[2] for line in kernel.source.splitlines()]
+    assert "lm_widened(v1)" in lines and "lm_bfloat16(v3)" in lines and "v5 * (0.25)" in lines
+    assert kernel.source.count(".to(tl.bfloat16)") == 2  # the one on the way is read by nothing

@@ -113,6 +113,23 @@ def multiply_bfloat16() -> None:
     interpreter.InterpreterBuilder.create_dot = create_dot
 
 
+def compute_assembly() -> None:
+    """The few instructions that kernels spell out, by their meaning: rounding, widening, a reciprocal."""
+    to_bits = {"cvt.rn.bf16x2": lambda x: x.astype(ml_dtypes.bfloat16), "shl.b32": lambda x: x.view(ml_dtypes.bfloat16)}
+
+    def create_inline_asm(
+        self: Any, text: str, constraints: str, values: Any, types: Any, pure: bool, pack: int
+    ) -> Any:
+        (source,) = values
+        if text.startswith("rcp.approx"):
+            result = np.float32(1) / source.data
+        else:
+            result = next(f for name, f in to_bits.items() if name in text)(source.data).astype(np.float32)
+        return Results((interpreter.TensorHandle(result, tl.float32),))
+
+    interpreter.InterpreterBuilder.create_inline_asm = create_inline_asm
+
+
 def keep_scalar_conditions() -> None:
     """A comparison of scalars has the dtype of what was compared; say that it is a bool before it becomes a tile."""
     splat = interpreter.InterpreterBuilder.create_splat
@@ -125,6 +142,12 @@ def keep_scalar_conditions() -> None:
 
 def _as_bool(handle: Any) -> Any:
     return interpreter.TensorHandle(handle.data, tl.int1) if handle.data.dtype == np.bool_ else handle
+
+
+class Results(tuple[Any, ...]):
+    """What an operation with several results gives."""
+
+    get_result = tuple.__getitem__
 
 
 class Library:
@@ -275,6 +298,7 @@ def main(names: list[str]) -> None:
     round_to_bfloat16()
     keep_scalar_conditions()
     multiply_bfloat16()
+    compute_assembly()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     for name in names or [*CASES, "bad index", *OPERATORS]:

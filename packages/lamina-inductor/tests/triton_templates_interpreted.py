@@ -60,6 +60,7 @@ def main(names: list[str]) -> None:
     base.round_to_bfloat16()
     base.keep_scalar_conditions()
     base.multiply_bfloat16()
+    base.compute_assembly()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     known = {name: (*case, ()) for name, case in (GEMMS | ATTENTIONS | CONVOLUTIONS).items()}

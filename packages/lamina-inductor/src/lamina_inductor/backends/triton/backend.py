@@ -10,13 +10,12 @@
 [('k0_exp', (4,))]
 >>> print(emitted.kernels[0].source)
 @triton.jit
-def k0_exp(b0, b1, n, XBLOCK: tl.constexpr):
+def k0_exp(b0, b1, XBLOCK: tl.constexpr):
     # exp
     i0 = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
-    inside_x = i0 < n
-    v1 = tl.load(b0 + i0, inside_x, other=0.0)
+    v1 = tl.load(b0 + i0)
     v2 = tl.exp(v1)
-    tl.store(b1 + i0, v2, inside_x)
+    tl.store(b1 + i0, v2)
 <BLANKLINE>
 """
 

@@ -137,7 +137,8 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     extents = [constant(_in_call(phase.extent, call)) for call in calls]
     most = None if None in extents else max(e for e in extents if e is not None)
     tile = choose_tile(phase, most)
-    printed = print_phase(kernel, phase, name, tile, wide)
+    filled = all(e is not None and e % tile.step == 0 for e in extents)
+    printed = print_phase(kernel, phase, name, tile, wide, filled)
     types = {p.name: pointer_type(p.dtype) for p in kernel.params}
     integer = "i64" if wide else "i32"
     parameters = [(b, types[b]) for b in printed.buffers] + [(s, integer) for s in printed.sizes]

@@ -36,7 +36,7 @@ from .indices import index_text
 from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
-from .peepholes import shorter
+from .peepholes import rounded, shorter
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -65,13 +65,13 @@ def size_names(kernel: Kernel) -> dict[Symbol, str]:
     return {s: s.name if s.name == "n" else f"n_{s.name}" for s in kernel.sizes}
 
 
-def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool) -> PrintedPhase:
-    """The function of ``phase``. ``wide``: indices need 64 bits.
+def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, filled: bool = False) -> PrintedPhase:
+    """The function of ``phase``. ``wide``: indices need 64 bits. ``filled``: every call fills its tiles along ``x``.
 
     Raises:
         NotImplementedError: the phase has an operator, dtype or statement that cannot be printed.
     """
-    writer = PhaseWriter(kernel, phase, tile, wide)
+    writer = PhaseWriter(kernel, phase, tile, wide, filled)
     body = writer.write()
     buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
     sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
@@ -98,8 +98,8 @@ class PhaseWriter:
     ``chunk_printer``.
     """
 
-    def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool) -> None:
-        self.phase, self.tile, self.wide = phase, tile, wide
+    def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False) -> None:
+        self.phase, self.tile, self.wide, self.filled = phase, tile, wide, filled
         self.names = size_names(kernel)
         self.dtypes: dict[str, DType] = {}
         self.shapes: dict[str, Shape] = {}
@@ -175,7 +175,7 @@ class PhaseWriter:
         self.add(f"{phase.axis.name} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
         self.shapes[phase.axis.name] = frozenset("x")
         extent = constant(phase.extent)
-        if self.tile.x > 1 and (extent is None or extent % self.tile.x):
+        if self.tile.x > 1 and not self.filled and (extent is None or extent % self.tile.x):
             self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
             self.masks["x"] = ("inside_x", frozenset("x"))
         for stmt in self._order():
@@ -221,7 +221,9 @@ class PhaseWriter:
         own = self.dtypes[named[0]]
         if stmt.op == "convert_element_type":
             language_type(own)
-            self.define(stmt.name, convert(named[0], own, stmt.dtype), stmt.dtype, shape)
+            self.values[stmt.name] = stmt
+            text = rounded(stmt, own, self.values, self._in_pairs(shape)) or convert(named[0], own, stmt.dtype)
+            self.define(stmt.name, text, stmt.dtype, shape)
             return
         if stmt.op == "where":
             own = stmt.dtype
@@ -230,7 +232,7 @@ class PhaseWriter:
         else:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         self.values[stmt.name] = stmt
-        short = shorter(stmt, self.values, self.narrow.get(stmt.name))
+        short = shorter(stmt, self.values, self.narrow.get(stmt.name)) if own is stmt.dtype else None
         if short is not None:
             self.define(stmt.name, short, stmt.dtype, shape)
             return
@@ -238,6 +240,11 @@ class PhaseWriter:
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
         fast = self.narrow.get(stmt.name)
         self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent, fast), stmt.dtype, shape)
+
+    def _in_pairs(self, shape: Shape) -> bool:
+        """Does a thread have at least two neighbours of a value with this shape?"""
+        whole = shape == frozenset("xr" if self.tile.r else "x")
+        return whole and self.tile.x * max(self.tile.r, 1) >= 64 * self.tile.warps
 
     def _index_value(self, stmt: IndexValue) -> None:
         text, shape = self.index(stmt.expr), self.shape_of(stmt.expr)

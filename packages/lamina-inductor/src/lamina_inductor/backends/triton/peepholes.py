@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lamina_fx import float32
+from lamina_fx import DType, bfloat16, float32
 
 from ...ir.kernel import Let
 
-__all__ = ["shorter"]
+__all__ = ["rounded", "shorter"]
 
 _LOG2_E = 1.4426950408889634
 
@@ -22,15 +22,15 @@ def shorter(stmt: Let, values: dict[str, Let], fast: bool | None) -> str | None:
     ``narrow``.
 
     ``x / c`` with a power of two ``c`` is ``x * (1 / c)``, exactly.
-``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
+    ``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
     ``erf(x * c)`` and ``exp(x * c)`` among narrow values take ``c`` into their constants.
     """
-    if stmt.op == "div" and stmt.dtype.kind == "float" and type(stmt.args[0]) is str:
+    if stmt.op == "div" and type(stmt.args[0]) is str:
         return _multiplied(stmt.args[0], stmt.args[1])
     source = values.get(stmt.args[0]) if stmt.args and type(stmt.args[0]) is str else None
-    if stmt.dtype is not float32 or source is None or source.dtype is not float32 or len(source.args) > 2:
+    if stmt.dtype is not float32 or source is None or source.dtype is not float32:
         return None
-    inner, number = source.args if source.op != "neg" else (source.args[0], -1.0)
+    inner, number = _factor(source)
     if type(inner) is not str or type(number) not in (int, float):
         return None
     if stmt.op == "mul" and source.op == "add" and type(stmt.args[1]) in (int, float):
@@ -41,6 +41,30 @@ def shorter(stmt: Let, values: dict[str, Let], fast: bool | None) -> str | None:
         c = float(number)  # type: ignore[arg-type]
         return f"lm_scaled_erf({inner}, {0.3275911 * c!r}, {-_LOG2_E * c * c!r})"
     return None
+
+
+def rounded(stmt: Let, own: DType, values: dict[str, Let], pairs: bool) -> str | None:
+    """Text for a conversion of a value of type ``own``, or None: the plain one. ``pairs``: a thread has elements in
+    pairs.
+
+    bfloat16 to float32 and back is nothing; float32 to bfloat16 and back is one function.
+    """
+    source = values.get(stmt.args[0])  # type: ignore[arg-type]
+    if source is None or source.op != "convert_element_type":
+        return f"lm_widened({stmt.args[0]})" if pairs and own is bfloat16 and stmt.dtype is float32 else None
+    inner = values.get(source.args[0])  # type: ignore[arg-type]
+    if stmt.dtype is bfloat16 and source.dtype is float32:
+        return source.args[0] if inner is not None and inner.dtype is bfloat16 else None  # type: ignore[return-value]
+    if stmt.dtype is float32 and source.dtype is bfloat16 and pairs:
+        return f"lm_bfloat16({source.args[0]})" if inner is not None and inner.dtype is float32 else None
+    return None
+
+
+def _factor(source: Let) -> tuple[Any, Any]:
+    """The operand and the number of an operator on two; a negation multiplies by -1."""
+    if source.op == "neg":
+        return source.args[0], -1.0
+    return source.args if len(source.args) == 2 else (None, None)  # type: ignore[return-value]
 
 
 def _multiplied(value: str, divisor: Any) -> str | None:

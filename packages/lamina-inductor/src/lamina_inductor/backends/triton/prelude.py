@@ -4,6 +4,7 @@ NaN wins in ``maximum`` and ``minimum``; integers are divided as in Python, and 
 more gives 0 or all sign bits. ``lm_philox`` is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011).
 
 ``lm_bfloat16`` rounds float32 values to bfloat16, two in one operation; a conversion there and back takes a slow unit.
+``lm_widened`` is the way back, also of two, without a shift of the second one.
 
 ``lm_erf_narrow`` and ``lm_tanh_narrow`` are for ``1 + erf(x)`` and ``1 + tanh(x)`` on the way to bfloat16: the
 relative error of that sum is below 4e-4, a tenth of a unit in the last place of bfloat16, also where the sum is small.
@@ -41,6 +42,17 @@ def lm_bfloat16(x):
     return tl.inline_asm_elementwise(
         "{ .reg .b32 t; cvt.rn.bf16x2.f32 t, $3, $2; shl.b32 $0, t, 16; and.b32 $1, t, 0xffff0000; }",
         "=r,=r,r,r", [x], dtype=tl.float32, is_pure=True, pack=2)
+
+@triton.jit
+def lm_widened(x):
+    return tl.inline_asm_elementwise(
+        "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
+        "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2)
+
+@triton.jit
+def lm_reciprocal(x):
+    return tl.inline_asm_elementwise(
+        "rcp.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 @triton.jit
 def lm_sum2(a, b, c, d):
@@ -109,7 +121,7 @@ def lm_fast_erf(x):
 
 @triton.jit
 def lm_scaled_erf(x, a: tl.constexpr, b: tl.constexpr):
-    t = libdevice.fast_dividef(1.0, 1.0 + a * tl.abs(x))
+    t = lm_reciprocal(1.0 + a * tl.abs(x))
     p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     return lm_with_sign(1.0 - p * tl.exp2(x * x * b), x)
 

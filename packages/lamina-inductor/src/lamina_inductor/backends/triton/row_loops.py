@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lamina_fx import bool_, int64
+from lamina_fx import bool_, float32, int64
 
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, Loop
 from .literals import language_type
@@ -30,10 +30,7 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     for accumulator in loop.accumulators:
         writer.accumulators[accumulator.name] = accumulator
     if writer.tile.whole:
-        write_axis(writer, loop, "")
-        for stmt in loop.body:
-            if _defined(stmt) not in writer.shapes:  # an earlier pass may have computed it
-                writer.statement(stmt)
+        _write_row(writer, loop)
         return
     for accumulator in (*loop.accumulators, *[b.accumulator for b in beside]):
         _start(writer, accumulator)
@@ -52,6 +49,38 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
         write_combined(writer, item, loop)
     for accumulator in loop.accumulators:
         _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
+
+
+def _write_row(writer: PhaseWriter, loop: Loop) -> None:
+    """A pass over a row that the tile holds. Its sums are made together, with as few barriers as for one."""
+    write_axis(writer, loop, "")
+    sums = [s for s in loop.body if type(s) is Accumulate and _is_sum(writer.accumulators[s.accumulator])]
+    together = sums if len(sums) > 1 else []
+    for stmt in loop.body:
+        if _defined(stmt) not in writer.shapes and stmt not in together:  # an earlier pass may have computed it
+            writer.statement(stmt)
+    for start in range(0, len(together), 4):
+        _add_together(writer, together[start : start + 4])
+
+
+def _is_sum(accumulator: Accumulator) -> bool:
+    return accumulator.kind == "sum" and accumulator.dtype is float32
+
+
+def _add_together(writer: PhaseWriter, sums: list[Accumulate]) -> None:
+    if len(sums) == 1:
+        writer.statement(sums[0])
+        return
+    mask, _ = writer.mask(frozenset("r"))
+    tiles: list[str] = []
+    for stmt in sums:
+        value = _spread(writer, writer.operand(stmt.value, float32, typed=True), stmt.value)
+        tiles.append(f"tl.where({mask}, {value}, 0.0)" if mask else value)
+    names = [stmt.accumulator for stmt in sums]
+    totals = ", ".join([f"{name}_total" for name in names])
+    writer.add(f"{totals} = tl.reduce(({', '.join(tiles)}), 1, lm_sum{len(sums)})")
+    for name in names:
+        writer.define(name, f"{name}_total[:, None]", float32, frozenset("x"))
 
 
 def _defined(stmt: Any) -> str | None:
