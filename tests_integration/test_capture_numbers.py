@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +108,12 @@ def index(x):
 def lists(x):
     y = x * 2
     return y, y.detach().tolist()
+
+
+@case(5, 5)
+def functions_of_math(x):
+    y = x.detach() * 2 + 4
+    return y, math.sqrt(y.sum()), math.floor(y[0]), math.atan2(y[0], y[1]), math.isnan(y[0]), math.fsum([y[0], y[1]])
 
 
 @case(0, 1)

@@ -58,3 +58,13 @@ def test_of_a_tensor_made_inside_stays_in_the_graph() -> None:
     a = lamina.arange(12.0).reshape(4, 3)
     result = lamina.compile(program, fullgraph=True)(a)
     np.testing.assert_equal(result.numpy(), program(a).numpy())
+
+
+def test_an_input_loses_its_history() -> None:
+    def program(a):
+        a.detach_()
+        return (a * 2).requires_grad
+
+    a = lamina.ones(3, requires_grad=True)
+    assert lamina.compile(program)(a) is False
+    assert not a.requires_grad

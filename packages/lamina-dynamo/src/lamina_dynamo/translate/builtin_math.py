@@ -48,9 +48,7 @@ def _is_symbolic(value: Any) -> bool:
 
 def _math(function: Any) -> Callable[..., VariableTracker]:
     def rule(tx: Any, *args: Any, **kwargs: Any) -> VariableTracker:
-        for value in args:
-            if isinstance(value, TensorVariable):
-                return number_of_array(tx, value, float)
+        args = tuple([number_of_array(tx, a, float) if isinstance(a, TensorVariable) else a for a in args])
         if any(map(_is_symbolic, args)) and not kwargs:
             return tx.number(function, list(args))
         return tx.call_native(function, list(args), kwargs)
@@ -68,7 +66,7 @@ def _rounding(function: Any) -> Callable[..., VariableTracker]:
         if isinstance(value, SymIntVariable):
             return value
         if isinstance(value, TensorVariable):
-            return number_of_array(tx, value, float)
+            value = number_of_array(tx, value, float)
         found = floor_of_quotient(tx, value, function) if function is not math.trunc else None
         return tx.call_native(function, [value], {}) if found is None else found
 

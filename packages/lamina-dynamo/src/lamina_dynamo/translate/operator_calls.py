@@ -77,7 +77,10 @@ class OperatorCalls:
         named = {k: self.to_fake(v) for k, v in kwargs.items()}
         nodes = tuple([self.to_node(a) for a in args])
         named_nodes = {k: self.to_node(v) for k, v in kwargs.items()}
-        layout = frontend.spec(fakes[0]) if effect == "write" and getattr(nodes[0], "op", "") == "placeholder" else None
+        of_input = bool(nodes) and getattr(nodes[0], "op", "") == "placeholder"
+        if id == "detach_" and of_input and getattr(fakes[0], "requires_grad", False):
+            raise Unsupported("detach_ of an input")  # a graph has no way to change what the caller's tensor is
+        layout = frontend.spec(fakes[0]) if effect == "write" and of_input else None
         try:
             result = frontend.call(id, fakes, named)
             self.guard_memory(id, fakes, named)
