@@ -9,6 +9,7 @@ import platform
 import sys
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["main"]
@@ -31,16 +32,50 @@ def doctor() -> int:
     """Print what the stack finds here."""
     from lamina_inductor import cache_info, toolchain  # loaded only for this command
 
-    table = Table(show_header=False, box=None)
-    table.add_row("python", f"{platform.python_version()} ({sys.executable})")
-    for name in _PACKAGES:
-        table.add_row(f"lamina-{name}", importlib.import_module(f"lamina_{name}").__version__)
     found = toolchain()
-    table.add_row("compiler", "none found: compiled functions run interpreted" if found is None else str(found))
-    table.add_row("cores", str(os.cpu_count()))
-    table.add_row("cache", str(cache_info()))
-    Console().print(table)
+    rows = [("python", f"{platform.python_version()} ({sys.executable})")]
+    rows += [(f"lamina-{name}", importlib.import_module(f"lamina_{name}").__version__) for name in _PACKAGES]
+    if found is None:
+        rows.append(("compiler", "none found: compiled functions run interpreted; install g++ or clang++, or set CXX"))
+    else:
+        rows.append(("compiler", f"{found.path} ({found.version_line})"))
+        rows.append(("vector math", "libmvec" if found.has_libmvec else "none (glibc 2.35 or later on x86-64 has it)"))
+    rows.append(("vector units", _vector_units()))
+    rows.append(("cores", str(os.cpu_count())))
+    rows.append(("cache", str(cache_info())))
+    _print_rows([*rows, *_gpu_rows()])
     return 1 if found is None else 0
+
+
+def _vector_units() -> str:
+    from lamina_inductor.backends.cpp.toolchain import cpu_flags  # as above
+
+    wanted = ("avx512f", "avx2", "fma", "asimd")
+    return ", ".join(name for name in wanted if name in cpu_flags()) or "unknown"
+
+
+def _gpu_rows() -> list[tuple[str, str]]:
+    """What GPU tensors and kernels need, asked of the driver and of the installed packages: nothing is imported."""
+    from lamina_inductor import triton_version  # as above
+    from lamina_tensor.cuda.availability import driver_state, library_installed, missing
+
+    wrong, version, count = driver_state()
+    driver = wrong and f"none usable ({wrong})" if wrong != "driver" else "none found (libcuda.so.1)"
+    driver = driver or f"CUDA {version // 1000}.{version % 1000 // 10}, {count} {'GPU' if count == 1 else 'GPUs'}"
+    triton = triton_version()
+    return [
+        ("GPU driver", driver),
+        ("cupy", "found" if library_installed() else "not installed: pip install 'lamina-tensor[cuda]'"),
+        ("triton", triton or "not installed: pip install 'lamina-inductor[triton]'"),
+        ("device cuda", "can be used" if missing() is None else "cannot be used"),
+    ]
+
+
+def _print_rows(rows: list[tuple[str, str]]) -> None:
+    table = Table(show_header=False, box=None)
+    for name, value in rows:
+        table.add_row(escape(name), escape(value))
+    Console().print(table)
 
 
 def cache_command(action: str) -> int:
@@ -48,8 +83,9 @@ def cache_command(action: str) -> int:
     from lamina_inductor import cache_info, clear_cache  # loaded only for this command
 
     if action == "clear":
-        clear_cache()
-    Console().print(str(cache_info()))
+        print(f"removed {clear_cache()}")
+    else:
+        print(cache_info())
     return 0
 
 

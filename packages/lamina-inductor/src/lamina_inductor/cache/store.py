@@ -125,6 +125,10 @@ class ArtifactStore:
         for path in self._files():
             path.unlink(missing_ok=True)
 
+    def count(self) -> int:
+        """Number of entries."""
+        return 0 if self.folder is None else sum(1 for _ in self.folder.glob("??/*.so"))
+
     def size(self) -> int:
         """Bytes of all entries."""
         return sum(stat.st_size for _, stat in self._stats())

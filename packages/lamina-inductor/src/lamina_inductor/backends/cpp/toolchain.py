@@ -56,6 +56,11 @@ class Toolchain:
     cpu: str
 
     @property
+    def version_line(self) -> str:
+        """The compiler's own first line, without the file's stamp that makes ``version`` a key."""
+        return self.version.rsplit(" ", 2)[0]
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Flags for compiling a unit. They decide numerics: no finite-math, no signed-zero flag, contraction on."""
         common = (
