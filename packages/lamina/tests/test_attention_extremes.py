@@ -66,7 +66,15 @@ def test_large_scores(function: Callable[..., Tensor], factor: float) -> None:
         assert np.isfinite(gradient).all()
 
 
-@pytest.mark.parametrize("function", [plain, added], ids=lambda f: f.__name__)
+def fused(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Tensor:
+    return lamina.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=m)
+
+
+def fused_causal(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> Tensor:
+    return lamina.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@pytest.mark.parametrize("function", [plain, added, fused, fused_causal], ids=lambda f: f.__name__)
 def test_no_keys(function: Callable[..., Tensor]) -> None:
     out, *gradients = same(function, operands(3, 0, np.float32), lamina.zeros(3, 0))
     assert out.shape == (2, 3, 5) and not out.any()

@@ -112,12 +112,13 @@ def attention_with_lse(
 ) -> tuple[Tensor, Tensor]:
     """(attention (*, L, Ev), log-sum-exp of the scores (*, L, 1)); ``state`` is the random state for dropout."""
     scores = _scores(query, key, attn_mask, is_causal, scale)
-    largest = _finite(ops.amax(scores, -1, True), attn_mask)
+    no_keys = isinstance(scores.shape[-1], int) and scores.shape[-1] == 0
+    largest = ops.sum(scores, -1, True) if no_keys else _finite(ops.amax(scores, -1, True), attn_mask)  # none: 0
     weights = ops.exp(ops.sub(scores, largest))
     total = ops.sum(weights, -1, True)
     if state is not None:
         weights = ops.mul(weights, _kept(state, weights.shape, dropout_p))
-    divisor = total if attn_mask is None else ops.where(ops.eq(total, 0), 1.0, total)
+    divisor = total if attn_mask is None and not no_keys else ops.where(ops.eq(total, 0), 1.0, total)
     out = ops.div(ops.matmul(weights, widen(value)), divisor)
     return narrow(out, query), ops.add(ops.log(total), largest)
 
