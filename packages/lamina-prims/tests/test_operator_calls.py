@@ -161,7 +161,7 @@ def test_operators_pickle_by_id() -> None:
     [
         (lambda: ops.sum.schema.bind((), {}), r"sum\(\) misses the argument 'input': sum\(input: Tensor"),
         (lambda: ops.sum.schema.bind((X, 0, True, 3), {}), r"sum\(\) takes 3 positional arguments, got 4"),
-        (lambda: ops.sum.schema.bind((X,), {"axis": 0}), r"sum\(\) has no parameter 'axis'"),
+        (lambda: ops.sum.schema.bind((X,), {"axes": 0}), r"sum\(\) has no parameter 'axes'"),
         (lambda: ops.sum.schema.bind((X,), {"input": X}), r"sum\(\) got 'input' twice"),
     ],
 )

@@ -9,6 +9,7 @@ runs in Python then, with one warning that names the user's line.
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 import traceback
 import warnings
@@ -20,6 +21,7 @@ from types import CellType, CodeType
 from lamina_fx.collector import collector_paused
 
 from . import _core
+from .advice import advice
 from .config import Config
 from .errors import BreakReason, DynamoError, InternalError, NotResumable
 from .events import CompileEvent, notify
@@ -189,13 +191,15 @@ class Capture:
         shown = "\n  ".join(reasons)
         message = (
             f"{where} was compiled {limit} times (recompile_limit) and the arguments fit none of these:\n  {shown}\n"
-            "Mark what varies (mark_dynamic), keep it constant, or raise recompile_limit."
+            f"{advice(reasons, self.config)}"
         )
         if self.config.fullgraph:
             raise DynamoError(message)
         _core.freeze(code, self.owner)
         if has_graph:
-            warnings.warn(f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=4)
+            warnings.warn(
+                f"{message} It runs in Python from now on where none fits.", CaptureWarning, stacklevel=_user_level()
+            )
 
     def _give_up(self, code: CodeType, error: Exception) -> None:
         if self.config.strict:
@@ -207,7 +211,7 @@ class Capture:
             f"{line}: {code.co_qualname} could not be compiled and runs in Python: {type(error).__name__}: {error} "
             f"(at {last.filename.rpartition('/')[2]}:{last.lineno}; LAMINA_STRICT=1 raises instead)",
             CaptureWarning,
-            stacklevel=3,
+            stacklevel=_user_level(),
         )
 
     def unfit(self, code: CodeType, info: EntryInfo, failed: int, local: Mapping[str, object]) -> None:
@@ -221,7 +225,15 @@ class Capture:
             raise error
         _core.skip(code, self.owner)
         where = f"{code.co_filename}:{code.co_firstlineno}"
-        warnings.warn(f"{where}: {error}; it runs in Python", CaptureWarning, stacklevel=3)
+        warnings.warn(f"{where}: {error}; it runs in Python", CaptureWarning, stacklevel=_user_level())
+
+
+def _user_level() -> int:
+    """The ``stacklevel`` for ``warn``, in the function that asks, of the nearest caller outside the compiler stack."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("lamina"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def remember(code: CodeType) -> None:

@@ -34,17 +34,27 @@ _MARKS: dict[int, dict[int, SizeMark]] = {}
 
 
 def _mark(array: object, dim: int | None, mark: SizeMark) -> None:
-    shape = getattr(array, "shape", None)
-    if shape is None:
-        raise TypeError(f"expected an array with a shape, got {type(array).__name__}")
-    if dim is not None and not -len(shape) <= dim < len(shape):
-        raise IndexError(f"dim {dim} is out of range for an array with {len(shape)} dimensions")
+    shape = _checked_shape(array, dim)
     key = id(array)
     if key not in _MARKS:
         _MARKS[key] = {}
         weakref.finalize(array, _MARKS.pop, key, None).atexit = False
     for d in range(len(shape)) if dim is None else (dim % len(shape),):
         _MARKS[key][d] = mark
+
+
+def _checked_shape(array: object, dim: int | None) -> tuple[int, ...]:
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        raise TypeError(
+            f"expected an array or tensor, whose size in a dimension is marked; got {type(array).__name__} {array!r} "
+            "(numbers need no mark: one that changes becomes symbolic by itself)"
+        )
+    if dim is not None and type(dim) is not int:
+        raise TypeError(f"dim must be an int, got {type(dim).__name__} {dim!r}")
+    if dim is not None and not -len(shape) <= dim < len(shape):
+        raise IndexError(f"dim {dim} is out of range for an array with {len(shape)} dimensions")
+    return shape
 
 
 def mark_dynamic(array: object, dim: int, *, lower: int | None = None, upper: int | None = None) -> None:
@@ -54,7 +64,7 @@ def mark_dynamic(array: object, dim: int, *, lower: int | None = None, upper: in
         TypeError: `array` has no shape. IndexError: no such dimension. ValueError: the range is empty or excludes
             the size.
     """
-    size = getattr(array, "shape", ())[dim]
+    size = _checked_shape(array, dim)[dim]
     if (lower is not None and size < lower) or (upper is not None and size > upper):
         raise ValueError(f"dim {dim} has size {size}, outside the range {lower} to {upper}")
     _mark(array, dim, SizeMark("dynamic", lower, upper))

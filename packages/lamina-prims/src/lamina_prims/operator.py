@@ -133,6 +133,8 @@ class Operator:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do the call: see the module's documentation for who does it."""
+        if kwargs and ("axis" in kwargs or "keepdims" in kwargs):
+            kwargs = self.schema.spelled(kwargs)
         if self.variadic is not None:
             args = self.schema.gather(args, self.variadic)
         if MODES.stack:
@@ -151,10 +153,25 @@ class Operator:
         if self.meta is not None:
             if kwargs and self.elementwise is not None:
                 return self.meta(*self.schema.bind(args, kwargs))
-            return self.meta(*args, **kwargs)
+            try:
+                return self.meta(*args, **kwargs)
+            except TypeError:
+                self.check_arguments(args, kwargs)
+                raise
         from .infer import infer_composite  # a composite's body runs on specs; would be a cycle above
 
         return infer_composite(self, args, kwargs)
+
+    def check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Say in the operator's own words what is wrong with the number and the names of the arguments, if anything.
+
+        Raises:
+            TypeError: too many, missing, repeated or unknown arguments; the message shows the schema.
+        """
+        try:
+            self.schema.bind(args, kwargs)
+        except TypeError as error:
+            raise error from None  # what was raised before names a function that users never see
 
     def run_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Compute on arrays of NumPy's kind: the reference, or the body of a composite without one.

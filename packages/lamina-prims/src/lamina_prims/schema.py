@@ -12,7 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Parameter", "Schema", "schema_of"]
+__all__ = ["NUMPY_NAMES", "Parameter", "Schema", "schema_of"]
+
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+"""NumPy's spellings of keywords, which mean ours wherever an operator has ours (PyTorch takes them, too)."""
 
 _REQUIRED = inspect.Parameter.empty
 
@@ -53,7 +56,10 @@ class Schema:
         if count > len(positional):
             raise TypeError(f"{self.name}() takes {len(positional)} positional arguments, got {count}: {self}")
         values = list(args)
-        left = dict(kwargs)
+        left = dict(self.spelled(kwargs))
+        unknown = [name for name in left if not self._has(name)]
+        if unknown:
+            raise TypeError(f"{self.name}() has no parameter {', '.join(map(repr, unknown))}: {self}")
         for index, parameter in enumerate(self.parameters):
             if index < count and not parameter.keyword_only:
                 if parameter.name in left:
@@ -64,9 +70,24 @@ class Schema:
                 raise TypeError(f"{self.name}() misses the argument {parameter.name!r}: {self}")
             else:
                 values.append(parameter.default)
-        if left:
-            raise TypeError(f"{self.name}() has no parameter {', '.join(map(repr, left))}: {self}")
         return tuple(values)
+
+    def spelled(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keywords by our names: ``axis`` and ``keepdims`` where the operator has ``dim`` and ``keepdim``.
+
+        Raises:
+            TypeError: the argument is given by both of its names.
+        """
+        found = [name for name in NUMPY_NAMES if name in kwargs and self._has(NUMPY_NAMES[name])]
+        if not found:
+            return kwargs
+        for name in found:
+            if NUMPY_NAMES[name] in kwargs:
+                raise TypeError(f"{self.name}() got both {NUMPY_NAMES[name]!r} and {name!r}, which mean the same")
+        return {NUMPY_NAMES[k] if k in found else k: v for k, v in kwargs.items()}
+
+    def _has(self, name: str) -> bool:
+        return any(p.name == name for p in self.parameters)
 
     def gather(self, args: tuple[Any, ...], variadic: str) -> tuple[Any, ...]:
         """Collect separate arguments, ``view(x, 2, 3)``, into one: ``view(x, (2, 3))``."""

@@ -95,6 +95,8 @@ def _is_operand(value: Any) -> bool:
 
 def slow_resolved(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of the operator that was meant."""
+    if kwargs and ("axis" in kwargs or "keepdims" in kwargs):
+        kwargs = op.schema.spelled(kwargs)
     if op.variadic is not None:
         args = op.schema.gather(args, op.variadic)
     if MODES.stack:
@@ -244,14 +246,17 @@ def _run_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], flo
 
 
 def _raise_better(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-    """Raise what the operator's own rule says about these arguments, if it objects to them."""
+    """Raise what the operator's own rule says about these arguments, if it objects to them.
+
+    Without the array library's own error before it: users would read that one first.
+    """
+    if isinstance(error, TypeError):
+        op.check_arguments(args, kwargs)
     if op.meta is not None:
         try:
             op.infer(specs_of(args), specs_of(kwargs))
-        except type(error):
-            raise
         except Exception as better:
-            raise better from error
+            raise better from None
 
 
 def specs_of(value: Any) -> Any:

@@ -146,7 +146,10 @@ def _array_view(tensor: Any, index: Any, items: tuple[Any, ...]) -> Any:
     try:
         value = tensor._array[index if type(index) is not tuple or Ellipsis in items else (*items, Ellipsis)]
     except IndexError as error:
-        _parse(tensor, items)  # raises the message that a user should see
+        try:
+            _parse(tensor, items)  # raises the message that a user should see
+        except IndexError as better:
+            raise better from None
         raise error
     for item in items:
         if type(item) is slice and item.step is not None and item.step <= 0:

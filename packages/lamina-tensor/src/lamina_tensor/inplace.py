@@ -44,6 +44,8 @@ def call_inplace(op: Operator, target: Any, args: tuple[Any, ...], kwargs: dict[
         RuntimeError: the result's dtype or shape does not fit, elements overlap, or autograd cannot follow.
     """
     check_inplace(target)
+    if kwargs:
+        kwargs = op.schema.spelled(kwargs)
     if target._inference:
         _check_inference()
     recording = is_grad_enabled() and scan(target, args, kwargs) & _GRAD

@@ -37,6 +37,7 @@ def compile(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     memory_budget: float = 1.0,
+    recompile_limit: int = 8,
     disable: bool = False,
 ) -> Any:
     """Compile a function or a module; without ``model``, return a decorator.
@@ -55,12 +56,16 @@ def compile(
             measuring, within a time budget, and remembered on disk. Other modes are refused, not ignored.
         options: passed to the backend.
         memory_budget: share in [0, 1] of the values for the backward that may be kept; the rest is computed again.
-        disable: return ``model`` unchanged.
+        recompile_limit: how often one function is compiled for inputs of other kinds; beyond it, calls that fit none
+            of these run in Python, and one warning says what varied (with ``fullgraph``: an error).
+        disable: return ``model`` unchanged. ``LAMINA_DISABLE=1`` in the environment does so everywhere.
 
     Raises:
         TypeError, ValueError: arguments of the wrong kind; the message says what was expected.
     """
     _check_arguments(fullgraph, dynamic, mode, options, memory_budget)
+    if type(recompile_limit) is not int or recompile_limit < 1:
+        raise ValueError(f"recompile_limit must be an int of at least 1, got {recompile_limit!r}")
     made = backend_of(backend)
     if model is None:
         return lambda fn: compile(
@@ -71,18 +76,19 @@ def compile(
             mode=mode,
             options=options,
             memory_budget=memory_budget,
+            recompile_limit=recompile_limit,
             disable=disable,
         )
     if not callable(model) or isinstance(model, type):
         raise TypeError(f"compile() takes a function or a module, got {type(model).__name__}: {model!r}")
     preferred = _MODES[mode or "default"]
     compiler = GraphCompiler(made, memory_budget=memory_budget, options=options, preferred=preferred)
-    if disable or os.environ.get("LAMINA_DISABLE") == "1":
+    if disable or os.environ.get("LAMINA_DISABLE", "").lower() in ("1", "yes", "true", "on"):
         return model
     if not _checked:
         check_interfaces()
         _checked.append(True)
-    return _optimize(model, compiler, fullgraph, dynamic)
+    return _optimize(model, compiler, fullgraph=fullgraph, dynamic=dynamic, recompile_limit=recompile_limit)
 
 
 def _check_arguments(fullgraph: Any, dynamic: Any, mode: Any, options: Any, memory_budget: Any) -> None:
@@ -100,10 +106,10 @@ def _check_arguments(fullgraph: Any, dynamic: Any, mode: Any, options: Any, memo
         raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
 
 
-def _optimize(model: Any, compiler: GraphCompiler, fullgraph: bool, dynamic: bool | None) -> Any:
+def _optimize(model: Any, compiler: GraphCompiler, **settings: Any) -> Any:
     from .frontend import LaminaFrontend  # loads the whole eager layer's operator tables
 
-    optimize = lamina_dynamo.optimize(compiler, LaminaFrontend(), fullgraph=fullgraph, dynamic=dynamic)
+    optimize = lamina_dynamo.optimize(compiler, LaminaFrontend(), **settings)
     if isinstance(model, Module):
         model.forward = optimize(model.forward)
         return model
