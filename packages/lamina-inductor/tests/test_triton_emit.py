@@ -124,7 +124,7 @@ def of_shape(fn: Any, *shape: int) -> Graph:
 
 
 TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
-    "short rows side by side": (lambda x: ops.softmax(x, -1), (1 << 20, 64), (Tile(32, 64, True, 4),)),
+    "short rows side by side": (lambda x: ops.softmax(x, -1), (1 << 20, 64), (Tile(64, 64, True, 4),)),
     "a row in a tile": (lambda x: ops.softmax(x, -1), (16384, 4096), (Tile(1, 4096, True, 4),)),
     "a row in steps": (lambda x: ops.softmax(x, -1), (512, 40000), (Tile(1, 2048, False, 8),)),
     "one pass in steps": (lambda x: ops.sum(x, 1), (16384, 4096), (Tile(1, 2048, False, 8),)),

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from lamina_fx.symbolic import Expr, Symbol
 
-from ...ir.kernel import Let, Load, Local, Loop, Store
+from ...ir.kernel import Let, Load, Local, Loop, Store, walk
 from .literals import language_type
 from .tiles import constant
 
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter
+
+PIPELINE_BYTES = 64 << 10
+"""Most shared memory for rows that are on their way."""
 
 __all__ = ["chunk_loop", "load_local", "store_local", "write_chunk"]
 
@@ -37,7 +40,9 @@ def write_chunk(writer: PhaseWriter, phase: Loop, serial: Loop) -> None:
     writer.begin_row(row)
     _hoist(writer, serial, row.axis)
     most = constant(serial.extent) or constant(serial.extent.range()[1])
-    writer.add(f"for step in range(0, {most}, XBLOCK):")
+    stages = _stages(writer, serial)
+    ahead = f"tl.range(0, {most}, XBLOCK, num_stages={stages})" if stages > 1 else f"range(0, {most}, XBLOCK)"
+    writer.add(f"for step in {ahead}:")
     writer.depth += 1
     name = serial.axis.name
     writer.add(f"{name} = step + tl.arange(0, XBLOCK)[:, None]{wide}")
@@ -52,6 +57,15 @@ def write_chunk(writer: PhaseWriter, phase: Loop, serial: Loop) -> None:
     writer.summed = True
     for stmt in phase.body[phase.body.index(serial) + 1 :]:
         writer.statement(stmt)
+
+
+def _stages(writer: PhaseWriter, serial: Loop) -> int:
+    """How many steps are under way together: the rows of the next ones come into shared memory meanwhile."""
+    axes = {serial.axis, next(s for s in serial.body if type(s) is Loop).axis}
+    loads = {s.name: s for s in walk(serial.body) if type(s) is Load and s.buffer not in writer.locals}
+    rows = [s for s in loads.values() if isinstance(s.index, Expr) and axes <= s.index.free_symbols]
+    taken = sum(writer.declared[s.buffer].itemsize for s in rows) * writer.tile.x * writer.tile.r
+    return 3 if 2 * taken <= PIPELINE_BYTES else 2 if taken <= PIPELINE_BYTES else 1
 
 
 def _hoist(writer: PhaseWriter, serial: Loop, r: Symbol) -> None:

@@ -37,6 +37,7 @@ from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
+from .row_loads import rows_first, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -94,7 +95,7 @@ def _origins(kernel: Kernel) -> list[str]:
 class PhaseWriter:
     """Writes the statements of a phase; knows shape and dtype of every name. ``row_loops`` has the loops over ``r``.
 
-    masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
+    walked: buffers that the last pass read from start to end. repeated: see ``row_loads``. masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
     ``chunk_printer``.
     """
 
@@ -112,6 +113,8 @@ class PhaseWriter:
         self.values: dict[str, Let] = {}
         self.locals: dict[str, Local] = {}
         self.summed = False
+        self.walked: frozenset[str] = frozenset()
+        self.repeated = -1
         self.lines: list[str] = []
         self.depth = 0
         self.rank = 2 if tile.r else 1
@@ -178,6 +181,8 @@ class PhaseWriter:
         if self.tile.x > 1 and not self.filled and (extent is None or extent % self.tile.x):
             self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
             self.masks["x"] = ("inside_x", frozenset("x"))
+        if self.tile.whole:
+            rows_first(self)
         for stmt in self._order():
             if type(stmt) is OnlineLoop:
                 write_loop(self, stmt.loop, stmt.beside)
@@ -266,7 +271,7 @@ class PhaseWriter:
         text = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         if mask:
             text += f", {mask}, other={self.operand(stmt.other, dtype)}"
-        self.define(stmt.name, f"tl.load({text})", dtype, want)
+        self.define(stmt.name, f"tl.load({text}{streaming(self, stmt)})", dtype, want)
 
     def _store(self, stmt: Store) -> None:
         if stmt.buffer in self.locals:
@@ -281,7 +286,8 @@ class PhaseWriter:
         place = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         call = "store" if stmt.mode == "set" else _atomic(stmt.mode, dtype)
         value = self.operand(stmt.value, dtype, typed=True)
-        self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''})")
+        hint = streaming(self, stmt) if stmt.mode == "set" else ""
+        self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''}{hint})")
 
     def _bind(self, stmt: BindIndex) -> None:
         name, shape = stmt.symbol.name, self.shape_of(stmt.value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lamina_fx import bool_, float32, int64
 
-from ...ir.kernel import Accumulate, Accumulator, BindIndex, Loop
+from ...ir.kernel import Accumulate, Accumulator, BindIndex, Load, Loop, walk
 from .literals import language_type
 from .online import Beside
 from .online_text import write_combined, write_start, write_step
@@ -39,8 +39,12 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     bound = constant(loop.extent)
     if bound is None and "x" in writer.shape_of(loop.extent):
         bound = loop.extent.range()[1]
-    writer.add(f"for base in range(0, {writer.index(loop.extent) if bound is None else bound}, RBLOCK):")
+    end = writer.index(loop.extent) if bound is None else str(bound)
+    back = _turns_back(writer, loop) and not beside
+    writer.add(f"for {'forth' if back else 'base'} in range(0, {end}, RBLOCK):")
     writer.depth += 1
+    if back:
+        writer.add(f"base = ({end} - 1) // RBLOCK * RBLOCK - forth")
     write_axis(writer, loop, "base + ")
     for stmt in loop.body:
         writer.statement(stmt, beside)
@@ -49,6 +53,14 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
         write_combined(writer, item, loop)
     for accumulator in loop.accumulators:
         _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
+
+
+def _turns_back(writer: PhaseWriter, loop: Loop) -> bool:
+    """Does this pass walk from the end? It does if it reads what a pass just read forth, whose end is in the cache."""
+    read = frozenset([s.buffer for s in walk(loop.body) if type(s) is Load])
+    turns = bool(read & writer.walked)
+    writer.walked = frozenset() if turns else read
+    return turns
 
 
 def _write_row(writer: PhaseWriter, loop: Loop) -> None:

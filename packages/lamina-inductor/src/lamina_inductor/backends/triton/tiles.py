@@ -28,6 +28,10 @@ AREA = 2048
 """Elements of a tile over several rows or columns."""
 
 
+SHORT_ROW, SHORT_AREA = 256, 4096
+"""Rows so short are put together to a larger tile, with 32 elements for a thread."""
+
+
 SHORT_COLUMN = 128
 """Longest column that is kept in a tile."""
 
@@ -90,11 +94,11 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     if upper is None or upper > limit:
         return Tile(1, ONE_PASS, warps=8)
     r = _power(upper)
-    x = max(1, min(AREA // r, 64, rows // 256))
-    return Tile(x, r, True, _warps(x * r) if x > 1 else _warps(r // 2))
+    x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, rows // 256))
+    return Tile(x, r, True, _warps(x * r if 1 < x and r > SHORT_ROW else x * r // 2))
 
 
-CHUNK_AREA = 4096
+CHUNK_AREA = 2048
 """Elements of a tile that is moved over the rows of a chunk."""
 
 
