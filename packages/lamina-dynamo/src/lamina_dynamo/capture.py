@@ -139,13 +139,16 @@ class Capture:
 
     def _compile(self, code: CodeType, scope: FrameScope, reasons: tuple[str, ...]) -> None:
         started = time.perf_counter()
+        frontend = self.frontend
+        if self._is_asked_for(code) and (choose := getattr(frontend, "for_frame", None)) is not None:
+            frontend = choose(code, scope.locals, scope.globals)
         result = translate_frame(
             code,
             scope.locals,
             scope.globals,
             scope.builtins,
             tuple(scope.closure.values()),
-            self.frontend,
+            frontend,
             self.backend,
             self.config,
         )

@@ -90,6 +90,9 @@ class Frontend(Protocol):
     # Optional: ``backward_guards(value, source, fake) -> list[Guard] | str``: the guards under which a backward pass
     # inside the graph does all that it does in eager to this input; or why it does not, such as "has hooks".
 
+    # Optional: ``for_frame(code, locals, globals) -> Frontend``: the front end for this frame of a function that was
+    # given to `optimize`: a library may leave functions of another library's arrays to that one's front end.
+
     # Optional: ``memory_guards(id, args, kwargs, inputs) -> list[Guard]``: the guards under which an operator called on
     # fakes, of which ``inputs`` (value, source, fake) are the graph's inputs, means the same; raises DataDependent.
 

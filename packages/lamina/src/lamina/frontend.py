@@ -246,6 +246,14 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             owner.state[parameter].update(state)
         return any(state for _, state in made)
 
+    def for_frame(self, code: CodeType, local: dict[str, Any], global_: dict[str, Any]) -> Any:
+        """This front end, or NumPy's for a function of NumPy's arrays that names nothing of ours."""
+        if not any(type(value) is np.ndarray for value in local.values()):
+            return self
+        from .frontend_numpy import frontend_of  # only for functions of NumPy's arrays
+
+        return frontend_of(code, local, global_) or self
+
     # -- attributes ------------------------------------------------------------------------------------
 
     def member(self, fake: Any, name: str) -> Member | None:

@@ -54,6 +54,13 @@ class GraphCompiler:
 
         ``context`` is what the capture layer tells beside the graph (the user's function).
         """
+        if getattr(getattr(context, "frontend", None), "name", None) == "numpy":
+            from .numpy_graphs import compile_arrays  # only for functions of NumPy's arrays
+
+            return compile_arrays(captured, inputs, context, self._compile)
+        return self._compile(captured, inputs, context)
+
+    def _compile(self, captured: Graph, inputs: Sequence[Any], context: Any) -> Callable[..., Sequence[Any]]:
         name = getattr(context, "function", "graph")
         record = new_record(f"{_identifier(name)}_{next(_COUNTER)}")
         record.stages["captured"] = captured

@@ -41,6 +41,8 @@ def array_constant(value: Any) -> ArrayConstant | None:
     """The constant of an array of NumPy's kind (``dtype``, ``shape``, ``tobytes``); None for anything else."""
     if isinstance(value, ArrayConstant):
         return value
+    if isinstance(value, type):  # NumPy's scalar types have all of these attributes, as descriptors
+        return None
     if not (hasattr(value, "tobytes") and hasattr(value, "shape") and hasattr(value, "dtype")):
         if not hasattr(value, "numpy"):
             return None
