@@ -207,3 +207,15 @@ def test_rounding_to_bfloat16_on_the_way_takes_pairs() -> None:
     lines = [line.strip().partition(" = ")[2] for line in kernel.source.splitlines()]
     assert "lm_widened(v1)" in lines and "lm_bfloat16(v3)" in lines and "v5 * (0.25)" in lines
     assert kernel.source.count(".to(tl.bfloat16)") == 2  # the one on the way is read by nothing
+
+
+def test_rows_are_loaded_before_they_are_reduced_and_make_way_for_a_table() -> None:
+    graph = Graph()
+    build = GraphBuilder(graph)
+    x = build.proxy(graph.placeholder("x", spec=TensorSpec((8, 4096, 32, 128), float32)))
+    table = build.proxy(graph.placeholder("table", spec=TensorSpec((4096, 1, 128), float32)))
+    graph.output((ops.mul(ops.div(x, ops.mean(ops.mul(x, x), -1, True)), table).node,))
+    (kernel,) = TritonBackend().emit(decompose(graph, level="prims")).kernels
+    loads = [line for line in kernel.source.splitlines() if "tl.load" in line]
+    assert len(loads) == 2 and kernel.source.index(loads[1]) < kernel.source.index("tl.sum")
+    assert ["evict_first" in line for line in loads] == ["(b0" in line for line in loads]

@@ -95,8 +95,9 @@ def _origins(kernel: Kernel) -> list[str]:
 class PhaseWriter:
     """Writes the statements of a phase; knows shape and dtype of every name. ``row_loops`` has the loops over ``r``.
 
-    walked: buffers that the last pass read from start to end. repeated: see ``row_loads``. masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
-    ``chunk_printer``.
+    masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
+    ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes back over them.
+    repeated: see ``row_loads``.
     """
 
     def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False) -> None:
@@ -114,6 +115,7 @@ class PhaseWriter:
         self.locals: dict[str, Local] = {}
         self.summed = False
         self.walked: frozenset[str] = frozenset()
+        self.turned = False
         self.repeated = -1
         self.lines: list[str] = []
         self.depth = 0

@@ -64,8 +64,11 @@ def _table(stmt: Load | Store) -> int:
 
 
 def streaming(writer: PhaseWriter, stmt: Load | Store) -> str:
-    """The hint for an access to rows, in a phase that reads a table, too."""
+    """The hint for an access to rows that makes way: in a phase that reads a table, too, or in the last pass over one
+    row, beside the rows that other programs will read once more."""
     loop = next((s for s in writer.phase.body if type(s) is Loop), None)
+    if writer.turned and writer.tile.x == 1 and loop is not None and _is_row(writer, loop, stmt):
+        return ', eviction_policy="evict_first"'
     if writer.repeated < 0 or loop is None or not _is_row(writer, loop, stmt) or _table(stmt) >= 0:
         return ""
     return ', eviction_policy="evict_first"'

@@ -43,6 +43,7 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     back = _turns_back(writer, loop) and not beside
     writer.add(f"for {'forth' if back else 'base'} in range(0, {end}, RBLOCK):")
     writer.depth += 1
+    writer.turned = back
     if back:
         writer.add(f"base = ({end} - 1) // RBLOCK * RBLOCK - forth")
     write_axis(writer, loop, "base + ")

@@ -95,7 +95,7 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
         return Tile(1, ONE_PASS, warps=8)
     r = _power(upper)
     x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, rows // 256))
-    return Tile(x, r, True, _warps(x * r if 1 < x and r > SHORT_ROW else x * r // 2))
+    return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
 
 
 CHUNK_AREA = 2048
