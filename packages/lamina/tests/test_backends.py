@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import warnings
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 import lamina
-from lamina.backends import list_backends
+from lamina.backends import BackendError, check_device, list_backends
+from lamina_dynamo import CaptureWarning
+from lamina_fx import parse
 
 
 def test_names() -> None:
@@ -15,3 +22,90 @@ def test_unknown_options_are_named_when_compile_is_called() -> None:
         lamina.compile(lambda x: x, backend="cpp", options={"foo": 1})
     with pytest.raises(ValueError, match="'default' has no option 'foo'; it takes: allow_tf32, cuda_graphs"):
         lamina.compile(lambda x: x, options={"foo": 1})
+
+
+class Failing:
+    """A backend of another package whose ``compile`` fails."""
+
+    name = "failing"
+    keep: frozenset[str] = frozenset()
+
+    def compile(self, graph: Any, *, name: str, options: dict[str, Any]) -> Any:
+        raise KeyError("no such table")
+
+
+def test_a_failing_backend_is_named() -> None:
+    compiled = lamina.compile(lambda x: x * 2, backend=Failing())
+    told = lamina.compiler.summary().graphs
+    with pytest.warns(CaptureWarning, match=r"the backend 'failing' \(.*Failing\) failed: KeyError: 'no such table'"):
+        assert compiled(lamina.ones(2)).tolist() == [2.0, 2.0]
+    assert lamina.compiler.summary().graphs == told
+
+
+class NoKeep:
+    name = "nokeep"
+
+    def compile(self, graph: Any, *, name: str, options: dict[str, Any]) -> Any:
+        return None
+
+
+def _entry_point(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    point = EntryPoint("mine", value, "lamina.backends")
+    monkeypatch.setattr("lamina.backends._offered", lambda: {"mine": point})
+
+
+def test_objects_that_are_no_backends_are_refused_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match=r"the backend 'nokeep' has no attribute 'keep', the set of ids"):
+        lamina.compile(lambda x: x, backend=NoKeep())
+    with pytest.raises(TypeError, match=r"has no method compile\(graph, \*, name, options\)"):
+        lamina.compile(lambda x: x, backend=object())
+    _entry_point(monkeypatch, f"{__name__}:NoKeep")
+    with pytest.raises(TypeError, match=r"the backend 'mine' \(entry point '.*:NoKeep'\) has no attribute 'keep'"):
+        lamina.compile(lambda x: x, backend="mine")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("no_such_module:Thing", "ModuleNotFoundError"), (f"{__name__}:missing", "AttributeError")],
+)
+def test_broken_entry_points_are_named(value: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _entry_point(monkeypatch, value)
+    with pytest.raises(BackendError, match=rf"the backend 'mine' \(entry point '{value}'\) cannot be loaded: {text}"):
+        lamina.compile(lambda x: x, backend="mine")
+
+
+def test_a_graph_of_cpu_tensors_for_triton_is_sent_to_cpp() -> None:
+    graph = parse("graph { %x: float32[2] = placeholder  %neg: float32[2] = neg(%x)  return (%neg,) }")
+    with pytest.raises(BackendError, match="these tensors are on the CPU: use backend='cpp'"):
+        check_device(NamedTriton(), graph)
+    check_device(NamedTriton(), parse("graph { return () }"))
+
+
+class NamedTriton(Failing):
+    name = "triton"
+
+
+@pytest.mark.skipif(lamina.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_gpu_one_message_says_what_is_missing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeError, match="the device 'cuda' cannot be used"):
+            lamina.compile(lambda x: (x * 2).to("cuda").sum())(lamina.ones(3))
+        with pytest.raises(RuntimeError, match=r"needs a GPU: .*For CPU tensors use backend='cpp'"):
+            lamina.compile(lambda x: x * 2, backend="triton")
+
+
+def test_every_stage_and_pass_is_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMINA_DUMP", str(tmp_path))
+
+    def small(x: Any) -> Any:
+        return (x * 1.0 + x * 1.0).sum()
+
+    lamina.compile(small, backend="reference")(lamina.ones(3))
+    (folder,) = tmp_path.iterdir()
+    names = sorted(p.name for p in folder.iterdir())
+    assert names[:2] == ["01-captured.txt", "02-joint.txt"]
+    assert names[2].startswith("03-prims-")
+    assert "mul" in (folder / "01-captured.txt").read_text()
+    (passes,) = [p for p in folder.iterdir() if p.is_dir()]
+    assert any(p.name.endswith("-after.txt") for p in passes.iterdir())

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lamina_fx import Graph, Interpreter, TensorSpec
+from lamina_dynamo.errors import BreakReason, NotResumable
+from lamina_fx import Graph, Interpreter, Node, TensorSpec
 from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
+from lamina_tensor import cuda as device_library
 from lamina_tensor._C import bump
 from lamina_tensor.backends import cuda, cudnn, mkldnn, mps
 
@@ -24,6 +26,7 @@ from .gpu import join_gpu
 
 __all__ = [
     "Backend",
+    "BackendError",
     "DeviceBackend",
     "ReferenceBackend",
     "backend_of",
@@ -35,6 +38,10 @@ __all__ = [
 ]
 
 __path__: list[str] = []  # PyTorch's paths below this one (``lamina.backends.cudnn``) can be imported
+
+
+class BackendError(RuntimeError):
+    """A backend that cannot be loaded or used, or that failed; the message names it."""
 
 
 class Backend(Protocol):
@@ -122,19 +129,45 @@ class DeviceBackend:
 
     def for_graph(self, graph: Graph) -> Backend:
         """The backend for the devices of a graph's tensors."""
-        return backend_of("triton" if _on_gpu(graph) else "cpp")
+        if not on_gpu(graph):
+            return backend_of("cpp")
+        if not device_library.is_available():  # the program itself says so, in the words of eager
+            raise NotResumable(BreakReason("the device 'cuda' cannot be used here", "", *_line_on_gpu(graph)))
+        return backend_of("triton")
 
     def compile(self, graph: Graph, *, name: str, options: dict[str, Any]) -> Any:
         """Compile with the backend for the graph."""
         return self.for_graph(graph).compile(graph, name=name, options=options)
 
 
-def _on_gpu(graph: Graph) -> bool:
-    for node in graph.nodes:
-        specs = node.spec if isinstance(node.spec, tuple) else (node.spec,)
-        if any(isinstance(s, TensorSpec) and s.device.type == "cuda" for s in specs):
-            return True
-    return False
+def on_gpu(graph: Graph) -> bool:
+    """Has the graph a CUDA tensor."""
+    return any(map(_is_on_gpu, graph.nodes))
+
+
+def _is_on_gpu(node: Node) -> bool:
+    specs = node.spec if isinstance(node.spec, tuple) else (node.spec,)
+    return any(isinstance(s, TensorSpec) and s.device.type == "cuda" for s in specs)
+
+
+def _line_on_gpu(graph: Graph) -> tuple[str, int, str]:
+    lines = [node.meta["source"] for node in graph.nodes if _is_on_gpu(node) and "source" in node.meta]
+    return lines[0] if lines else ("", 0, "")
+
+
+def check_device(backend: Backend, graph: Graph) -> None:
+    """Refuse a graph of CPU tensors for the backend of GPUs.
+
+    Raises:
+        BackendError: says which backend takes it.
+    """
+    if backend.name != "triton" or on_gpu(graph):
+        return
+    if any(isinstance(node.spec, TensorSpec) for node in graph.placeholders):
+        raise BackendError(
+            "backend='triton' compiles functions of CUDA tensors, and these tensors are on the CPU: use backend='cpp', "
+            "or name no backend"
+        )
 
 
 def list_backends() -> list[str]:
@@ -147,14 +180,14 @@ def backend_of(name: str | Backend | None) -> Backend:
 
     Raises:
         ValueError: there is no such backend; the message lists those there are.
+        TypeError: an object that is no backend; the message says what it lacks.
+        BackendError: the entry point of another package does not load, or gives no backend; the message names it.
         RuntimeError, ImportError: the backend cannot run anything here; the message says what to install.
     """
     if name is None:
         return DeviceBackend()
     if not isinstance(name, str):
-        if not hasattr(name, "compile"):
-            raise TypeError(f"backend must be a name or an object with compile(graph, name=, options=); got {name!r}")
-        return name
+        return _checked(name, f"the backend {getattr(name, 'name', None) or type(name).__name__!r}")
     if name == "reference":
         return ReferenceBackend()
     if name == "cpp":
@@ -162,13 +195,50 @@ def backend_of(name: str | Backend | None) -> Backend:
 
         return CppBackend()
     if name == "triton":
-        from lamina_inductor.backends.triton import TritonBackend  # as above
-
-        join_gpu()
-        backend = TritonBackend()
-        backend.require_device()
-        return backend
+        return _triton()
     point = _offered().get(name)
     if point is None:
         raise ValueError(f"no backend named {name!r}; there are: {', '.join(list_backends())}")
-    return point.load()()
+    return _loaded(name, point)
+
+
+def _triton() -> Backend:
+    from lamina_inductor.backends.triton import TritonBackend  # the code generator is loaded when it is asked for
+
+    join_gpu()
+    backend = TritonBackend()
+    try:
+        backend.require_device()
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"backend='triton' needs a GPU: {error}. For CPU tensors use backend='cpp', or name no backend"
+        ) from None
+    return backend
+
+
+def _loaded(name: str, point: Any) -> Backend:
+    """The backend of an entry point, which names a class or a function without parameters that makes it."""
+    where = f"the backend {name!r} (entry point {point.value!r}{_package_of(point)})"
+    try:
+        backend = point.load()()
+    except Exception as error:
+        raise BackendError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    return _checked(backend, where)
+
+
+def _package_of(point: Any) -> str:
+    package = getattr(point, "dist", None)
+    return f" of the package {package.name!r}" if package is not None else ""
+
+
+def _checked(backend: Any, where: str) -> Any:
+    if not callable(getattr(backend, "compile", None)):
+        raise TypeError(f"{where} is no backend: it has no method compile(graph, *, name, options)")
+    if not isinstance(getattr(backend, "name", None), str):
+        raise TypeError(f"{where} has no attribute 'name', a str")
+    if not isinstance(getattr(backend, "keep", None), (set, frozenset)):
+        raise TypeError(
+            f"{where} has no attribute 'keep', the set of ids of composites that it takes whole: "
+            "keep = frozenset() when all are to be decomposed"
+        )
+    return backend

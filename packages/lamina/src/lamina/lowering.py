@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,18 @@ PASSES = (fold_identities, eliminate_common_subexpressions, eliminate_dead_code)
 _CHECKED_NODES, _CHECKED_ELEMENTS = 80, 1 << 14
 
 
-def lower_graph(graph: Graph, keep: frozenset[str] = frozenset()) -> Graph:
-    """Strict primitives and the ids in ``keep``, cleaned up; constants are arrays."""
+def lower_graph(graph: Graph, keep: frozenset[str] = frozenset(), dump: Path | None = None) -> Graph:
+    """Strict primitives and the ids in ``keep``, cleaned up; constants are arrays.
+
+    ``dump``: a folder for the graph before and after each pass that changed it.
+    """
     lowered = decompose(graph, level="prims", keep=keep)
     lowered.attributes = {
         name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
         for name, value in lowered.attributes.items()
     }
     examples = _examples(lowered) if os.environ.get("LAMINA_CHECK") == "1" else None
-    lowered, _ = run_passes(lowered, PASSES, resolver=operator, examples=examples)
+    lowered, _ = run_passes(lowered, PASSES, resolver=operator, examples=examples, dump=dump)
     return lowered
 
 

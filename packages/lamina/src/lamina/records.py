@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lamina_dynamo import CompileEvent, add_listener
-from lamina_fx import Graph
+from lamina_fx import Graph, print_graph
 
 __all__ = ["GraphRecord", "clear_records", "events", "new_record", "records"]
 
@@ -31,6 +33,21 @@ class GraphRecord:
     stages: dict[str, Graph] = field(default_factory=dict)
     artifacts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def note(self, stage: str, graph: Graph) -> None:
+        """Keep a stage's graph; with ``LAMINA_DUMP`` also write it to ``<folder>/<record>/<number>-<stage>.txt``."""
+        self.stages[stage] = graph
+        folder = self.dump_folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            text = print_graph(graph, strict=False)
+            (folder / f"{len(self.stages):02}-{stage.replace(':', '-')}.txt").write_text(text + "\n")
+
+    @property
+    def dump_folder(self) -> Path | None:
+        """Where ``LAMINA_DUMP`` wants this record's graphs, if it is set."""
+        base = os.environ.get("LAMINA_DUMP")
+        return Path(base, self.name) if base else None
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
@@ -66,6 +83,14 @@ def clear_records() -> None:
     """Forget records and events."""
     _RECORDS.clear()
     _EVENTS.clear()
+
+
+def forget(record: GraphRecord) -> None:
+    """Drop a record: its graph could not be compiled."""
+    for position, kept in enumerate(_RECORDS):
+        if kept is record:
+            del _RECORDS[position]
+            return
 
 
 def new_record(name: str) -> GraphRecord:

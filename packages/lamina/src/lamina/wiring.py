@@ -19,9 +19,9 @@ from lamina_fx.collector import collector_paused
 from lamina_tensor import from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
-from .backends import Backend, cuda
+from .backends import Backend, BackendError, check_device, cuda
 from .lowering import lower_graph
-from .records import GraphRecord, new_record
+from .records import GraphRecord, forget, new_record
 
 __all__ = ["GraphCompiler", "check_interfaces"]
 
@@ -63,10 +63,20 @@ class GraphCompiler:
     def _compile(self, captured: Graph, inputs: Sequence[Any], context: Any) -> Callable[..., Sequence[Any]]:
         name = getattr(context, "function", "graph")
         record = new_record(f"{_identifier(name)}_{next(_COUNTER)}")
-        record.stages["captured"] = captured
+        try:
+            return self._compile_as(record, captured, inputs, context)
+        except BaseException:
+            forget(record)
+            raise
+
+    def _compile_as(
+        self, record: GraphRecord, captured: Graph, inputs: Sequence[Any], context: Any
+    ) -> Callable[..., Sequence[Any]]:
+        record.note("captured", captured)
         rewrite = getattr(self._backend_for(captured), "rewrite", None)
         if rewrite is not None and (rewritten := rewrite(captured)) is not captured:
-            record.stages["rewritten"] = captured = rewritten
+            record.note("rewritten", rewritten)
+            captured = rewritten
 
         def compile_part(graph: Graph, part: str) -> Callable[..., Sequence[Any]]:
             return self.compile_functional(graph, part, record)
@@ -80,7 +90,7 @@ class GraphCompiler:
                 compile_part,
                 memory_budget=self.memory_budget,
                 name=record.name,
-                observe=record.stages.__setitem__,
+                observe=record.note,
             )
         return compiled.entry
 
@@ -94,14 +104,30 @@ class GraphCompiler:
         backend = self._backend_for(graph)
         options = _options_for(backend, self.preferred | self.options)
         with record.timed("decompose"):
-            lowered = lower_graph(graph, backend.keep)
-        record.stages[f"prims:{part}"] = lowered
+            folder = record.dump_folder
+            lowered = lower_graph(graph, backend.keep, folder and folder / f"passes-{part}")
+        record.note(f"prims:{part}", lowered)
+        check_device(backend, lowered)
         with record.timed("backend"):
-            artifact = backend.compile(lowered, name=part, options=options)
+            artifact = _compiled(backend, lowered, part, options)
         record.artifacts[part] = artifact
         if any(isinstance(node.spec, TensorSpec) for node in lowered.placeholders):
             return getattr(artifact, "function", artifact)  # spares a Python frame
         return _giving_tensors(artifact)  # no input says which library's results are wanted
+
+
+def _compiled(backend: Backend, graph: Graph, part: str, options: dict[str, Any]) -> Any:
+    """What the backend makes of the graph. Failures of other packages' backends are told with their name."""
+    if type(backend).__module__.partition(".")[0] in (*_LAYERS, "lamina"):
+        return backend.compile(graph, name=part, options=options)
+    try:
+        artifact = backend.compile(graph, name=part, options=options)
+    except Exception as error:
+        message = f"the backend {backend.name!r} ({type(backend).__module__}.{type(backend).__qualname__}) failed"
+        raise BackendError(f"{message}: {type(error).__name__}: {error}") from error
+    if not callable(artifact):
+        raise BackendError(f"the backend {backend.name!r} returned no callable from compile(), but {artifact!r}")
+    return artifact
 
 
 def _giving_tensors(artifact: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
