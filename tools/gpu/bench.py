@@ -15,6 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from typing import Any
@@ -78,8 +79,8 @@ def _flat(value: Any) -> list[Any]:
     )
 
 
-def measure(T: Any, name: str, variant: str, check: bool) -> dict[str, Any]:
-    """One row of one library."""
+def measure(T: Any, name: str, variant: str, check: bool) -> tuple[dict[str, Any], Any]:
+    """One row of one library, and the call that was timed."""
     row = ROWS[name](T)
     options = {} if variant != "autotune" else {"mode": "max-autotune-no-cudagraphs"}
     if variant == "graphs":
@@ -89,20 +90,38 @@ def measure(T: Any, name: str, variant: str, check: bool) -> dict[str, Any]:
     results = run(*row.inputs)
     T.cuda.synchronize()
     found: dict[str, Any] = {"first_s": time.perf_counter() - begin}
-    if check and variant != "eager" and row.inputs:
-        found["error"] = error_of(T, row, results)
+    if check and variant != "eager" and (row.check or (row.inputs and not row.trains)):
+        found["error"] = row.check() if row.check else error_of(T, row, results)
         found["right"] = found["error"] <= row.tolerance
+    if row.trains:
+        found["losses"] = [float(r.item()) for r in (results, *(run(*row.inputs) for _ in range(3)))]
+        found["memory"] = T.cuda.max_memory_allocated()
     del results
     call = (lambda: run(*row.inputs)) if row.inputs else run
     found["us"] = timed(T, call, 50 if name != "tiny call" else 500)
-    found["host_us"] = host_time(T, call, 200 if name != "tiny call" else 5000)
+    found["host_us"] = host_time(T, call, 5000 if name == "tiny call" else 200 if found["us"] < 4000 else 25)
     if name == "tiny call":
         found["us"] = found["host_us"]
+    found["tokens_s"] = row.tokens / found["us"] * 1e6
     found |= {"moved": row.moved, "formula": row.formula, "operations": row.operations, "target": row.target}
+    return found, call
+
+
+def profiled(T: Any, name: str, variant: str, check: bool) -> dict[str, Any]:
+    """One row of lamina, and a table of its kernels on standard error."""
+    from step_times import recorded, table, timing
+
+    with recorded() as programs:
+        found, call = measure(T, name, variant, check)
+    del programs[1:]  # those of a check
+    with timing(programs):
+        for _ in range(5):
+            call()
+    print(table(programs), file=sys.stderr, flush=True)
     return found
 
 
-def run_rows(library: str, variants: list[str], names: list[str], check: bool) -> dict[str, Any]:
+def run_rows(library: str, variants: list[str], names: list[str], check: bool, profile: bool = False) -> dict[str, Any]:
     """Every row; what fails says so."""
     T = importlib.import_module(library)
     results: dict[str, Any] = {}
@@ -110,7 +129,10 @@ def run_rows(library: str, variants: list[str], names: list[str], check: bool) -
         for variant in variants:
             key = f"{name}|{library} {variant}"
             try:
-                results[key] = measure(T, name, variant, check)
+                if profile:
+                    results[key] = profiled(T, name, variant, check)
+                else:
+                    results[key] = measure(T, name, variant, check)[0]
             except Exception as error:  # noqa: BLE001 - one row that fails does not end the others
                 results[key] = {"failed": f"{type(error).__name__}: {error}"[:300]}
                 traceback.print_exc()
@@ -123,7 +145,11 @@ def _short(found: dict[str, Any]) -> str:
     if "failed" in found:
         return found["failed"]
     text = f"{found['us']:.1f} us, first {found['first_s']:.2f} s, host {found['host_us']:.1f} us"
-    return f"{text}, error {found['error']:.1e}" if "error" in found else text
+    text += f", error {found['error']:.1e}" if "error" in found else ""
+    if found.get("tokens_s"):
+        losses = ", ".join(f"{loss:.5f}" for loss in found.get("losses", ()))
+        text += f", {found['tokens_s']:.0f} tokens/s, losses {losses}, {found.get('memory', 0) / 2**30:.1f} GiB at most"
+    return text
 
 
 def table(results: dict[str, Any], names: list[str]) -> str:
@@ -159,20 +185,25 @@ def main() -> None:
     parser.add_argument("--autotune", action="store_true", help="the rival's longest tuning, too")
     parser.add_argument("--graphs", action="store_true", help="lamina's mode reduce-overhead, too")
     parser.add_argument("--no-check", action="store_true")
+    parser.add_argument("--no-eager", action="store_true", help="the rival is measured compiled only")
+    parser.add_argument("--profile", action="store_true", help="a table of lamina's kernels for each row")
     parser.add_argument("--library", default="", help=argparse.SUPPRESS)
     parser.add_argument("--variants", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     parts = [p for p in arguments.rows.split(",") if p]
     names = [n for n in ROWS if not parts or any(p in n for p in parts)]
     if arguments.library:
-        found = run_rows(arguments.library, arguments.variants.split(","), names, not arguments.no_check)
+        profile = arguments.profile and arguments.library == "lamina"
+        found = run_rows(arguments.library, arguments.variants.split(","), names, not arguments.no_check, profile)
         print(json.dumps(found))
         return
     own = ["compiled"] + (["graphs"] if arguments.graphs else [])
     results = _process("lamina", own, arguments)
     if arguments.rival:
         results |= _process(
-            arguments.rival, ["eager", "compiled"] + (["autotune"] if arguments.autotune else []), arguments
+            arguments.rival,
+            ([] if arguments.no_eager else ["eager"]) + ["compiled"] + (["autotune"] if arguments.autotune else []),
+            arguments,
         )
     print(table(results, names))
 
@@ -189,7 +220,11 @@ def _process(library: str, variants: list[str], arguments: Any) -> dict[str, Any
         arguments.rows,
     ]
     result = subprocess.run(
-        command + (["--no-check"] if arguments.no_check else []), stdout=subprocess.PIPE, text=True, check=False
+        command + [f"--{name.replace('_', '-')}" for name in ("no_check", "profile") if getattr(arguments, name)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=dict(os.environ, LAMINA_CACHE_DIR=tempfile.mkdtemp()),  # first calls compile
     )
     return json.loads(result.stdout.strip().splitlines()[-1]) if result.stdout.strip() else {}
 

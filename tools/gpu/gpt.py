@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["GPT2", "SMALL", "Config", "data", "flops", "make", "parameters", "training"]
+import numpy as np
+
+__all__ = ["GPT2", "SMALL", "Config", "data", "flops", "make", "parameters", "small_error", "start", "training"]
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,21 @@ def make(T: Any, config: Config, device: str = "cuda") -> Any:
             return F.linear(self.norm(x), self.tokens.weight)
 
     model = Model()
-    with T.no_grad():  # as GPT-2 begins; the loss is near log(vocabulary)
-        for embedding in (model.tokens, model.places):
-            embedding.weight.mul_(0.02)
+    start(T, model)
     return model.to(device)
+
+
+def start(T: Any, model: Any, seed: int = 0) -> None:
+    """Weights that are the same for every library: of a normal distribution, 0.02 wide; biases are zero."""
+    random = np.random.default_rng(seed)
+    with T.no_grad():
+        for parameter in model.parameters():
+            if len(parameter.shape) > 1:
+                made = random.standard_normal(tuple(parameter.shape), np.float32) * np.float32(0.02)
+                parameter.copy_(T.from_numpy(made))
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
 
 
 def parameters(config: Config) -> int:
@@ -109,3 +122,13 @@ def training(T: Any, config: Config, model: Any, device: str = "cuda") -> Callab
         return loss.detach()
 
     return step
+
+
+def small_error(T: Any, steps: int = 4) -> float:
+    """Largest relative error of the small model's first losses, compiled on the GPU, against eager on the CPU."""
+    found = []
+    for device in ("cuda", "cpu"):
+        step = training(T, SMALL, make(T, SMALL, device), device)
+        run = T.compile(step) if device == "cuda" else step
+        found.append([float(run(*data(T, SMALL, device)).item()) for _ in range(steps)])
+    return max(abs(a - b) / abs(b) for a, b in zip(*found, strict=True))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gpt import GPT2, data, flops, make, small_error, training
+
 __all__ = ["ROWS", "Row"]
 
 
@@ -24,6 +26,8 @@ class Row:
         operations: of matrix products; 0: there are none.
         target: microseconds that it should take at most.
         tolerance: of results, relative by norm. own_parameters: it has parameters beside its inputs.
+        trains: it changes them, so every call's result is another (the losses of the first calls are shown).
+        tokens: that a call works on. check: after the first call, the relative error of what it changed.
     """
 
     run: Callable[..., Any]
@@ -34,6 +38,9 @@ class Row:
     target: float = 0.0
     tolerance: float = 2e-2
     own_parameters: bool = False
+    trains: bool = False
+    tokens: int = 0
+    check: Callable[[], float] | None = None
 
 
 def _random(T: Any, *shape: int, dtype: str = "bfloat16", scale: float = 1.0, grad: bool = False) -> Any:
@@ -129,10 +136,21 @@ def _adamw(T: Any) -> Row:
     options = {} if T.__name__ == "lamina" else {"foreach": True}
     optimizer = T.optim.AdamW(parameters, lr=1e-3, **options)
 
+    before = [p.detach().clone() for p in parameters]
+
     def run() -> Any:
         optimizer.step()
 
-    return Row(run, (), 7 * 4 * sum(sizes), "p, g, m, v read, p, m, v written: 7 * 4 B * 50.4 M", target=400)
+    def check() -> float:  # the first step: both moments are what the gradient makes them
+        worst = 0.0
+        for p, old in zip(parameters, before, strict=True):
+            update = -1e-3 * (0.01 * old + p.grad / (p.grad.abs() + 1e-8))
+            worst = max(worst, float(((p.detach() - old - update).norm() / update.norm()).item()))
+        before.clear()
+        return worst
+
+    formula = "p, g, m, v read, p, m, v written: 7 * 4 B * 50.4 M"
+    return Row(run, (), 7 * 4 * sum(sizes), formula, target=400, tolerance=1e-3, check=check)
 
 
 def _mlp(T: Any) -> Row:
@@ -244,6 +262,14 @@ def _gpt_block(T: Any) -> Row:
     )
 
 
+def _gpt(T: Any) -> Row:
+    model = make(T, GPT2)
+    step = training(T, GPT2, model)
+    tokens = GPT2.batch * GPT2.length
+    check = (lambda: small_error(T)) if T.__name__ == "lamina" else None
+    return Row(step, data(T, GPT2), operations=flops(GPT2), tolerance=1e-3, trains=True, tokens=tokens, check=check)
+
+
 def _tiny(T: Any) -> Row:
     return Row(
         lambda x, y: T.sin(x) + 2 * y, (_random(T, 16, dtype="float32"), _random(T, 16, dtype="float32")), target=12
@@ -255,5 +281,5 @@ ROWS: dict[str, Callable[[Any], Row]] = {
     "rms norm + rotary": _rms_rotary, "layer norm + gelu training": _norm_training,
     "cross entropy training": _cross_entropy, "column standardise + relu": _columns, "adamw": _adamw, "mlp": _mlp,
     "product 4096": _product, "gemm + bias + gelu": _gemm_gelu, "attention by hand": _attention, "causal sdpa": _sdpa,
-    "conv + bn + relu": _convolution, "gpt block training": _gpt_block, "tiny call": _tiny,
+    "conv + bn + relu": _convolution, "gpt block training": _gpt_block, "gpt training step": _gpt, "tiny call": _tiny,
 }  # fmt: skip

@@ -27,6 +27,7 @@ _PREFIXES: list[str] = [*_packages()]
 _STANDARD = _standard_library()
 _LIBRARIES = (
     "lamina_fx", "lamina_prims", "lamina_aot", "lamina_inductor", "lamina_testing", "numpy", "bytecode", "ml_dtypes",
+    "cupy", "cupy_backends", "triton",
 )  # fmt: skip
 
 

@@ -110,7 +110,7 @@ def _is_near_memory(value: Value) -> bool:
                 small.add(base)
             elif base.kind == "point":
                 work.append(base)
-            elif base.kind == "buffer" and operand is base:
+            elif base.kind in ("buffer", "extern") and count == size:
                 loads.add(base)
             else:
                 return False

@@ -34,9 +34,17 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
         tile = candidate.block_m * candidate.block_n
         stage = (candidate.block_m + candidate.block_n) * candidate.block_k * size
         threads = candidate.warps * 32
-        shared = max(stage * max(candidate.stages, 1), tile * size if problem.epilogue_bytes else 0)
+        pipeline = stage * max(candidate.stages, 1)
+        # The epilogue's operands lie otherwise than the sum; a persistent program's next tile is loaded meanwhile.
+        exchange = tile * max(size, problem.epilogue_widest) if problem.epilogue_bytes else 0
+        if candidate.persistent:
+            shared = pipeline + (exchange if problem.epilogue_widest > size else exchange // 2)
+        else:
+            shared = max(pipeline, exchange)
         operands = 0 if gpu.sm >= 90 and candidate.warps % 4 == 0 else stage // 4 // threads // 2
-        return Resources(shared, tile // threads + operands + 48, threads)
+        # wide operands of an epilogue (an optimizer's moments) are as many registers again
+        wide = tile // threads if candidate.split == 1 and problem.epilogue_widest > size else 0
+        return Resources(shared, tile // threads + wide + operands + 48, threads)
     assert isinstance(candidate, AttentionCandidate) and isinstance(problem, AttentionProblem)
     threads = candidate.warps * 32
     keys = candidate.block_n * (problem.width + problem.value_width) * size
@@ -197,6 +205,7 @@ def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gp
     one = (max(arithmetic, elementwise) + overlap * min(arithmetic, elementwise)) * busy
     one *= 1.1 if candidate.stages < 3 else 1.0
     one *= 1.15 if problem.backward and need.registers > 200 else 1.0
+    one *= 0.8 if candidate.descriptors and kept == walked == 64 else 1.0
     waves = -(-programs // (gpu.multiprocessors * busy))
     return gpu.launch * (3 if problem.backward else 1) + waves * (one + 1.5e-6)
 

@@ -17,8 +17,8 @@ class GemmProblem:
 
     left, right: ``"k"`` or ``"m"``/``"n"``, the dimension whose elements lie together (``""``: none). epilogue: the
     text of what is fused behind, epilogue_bytes: read and written by it per element, epilogue_cost: its work per
-    element. described: operands may be read through descriptors. taps: of a convolution's window, 0 for a
-    product.
+    element, epilogue_widest: bytes of the widest element that it reads or writes. described: operands may be read
+    through descriptors. taps: of a convolution's window, 0 for a product.
     """
 
     dtype: str
@@ -33,6 +33,7 @@ class GemmProblem:
     epilogue_bytes: float = 0.0
     epilogue_cost: int = 0
     taps: int = 0
+    epilogue_widest: int = 0
 
     @property
     def key(self) -> str:

@@ -48,7 +48,8 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
         rows = _BACKWARD if problem.backward else _FORWARD
         rows = _SINGLE_ATTENTION if problem.dtype == "float32" else rows
         found = [AttentionCandidate(*row) for row in rows]
-        return tuple(found + ([replace(c, descriptors=True) for c in found] if problem.described else []))
+        described = problem.described and problem.backward  # a forward pass gains nothing by descriptors
+        return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if described else []))
     result: list[Candidate] = []
     for row in _SINGLE if problem.dtype == "float32" else _HALF:
         base = GemmCandidate(*row)

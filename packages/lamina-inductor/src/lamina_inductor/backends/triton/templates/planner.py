@@ -74,7 +74,7 @@ class TemplatePlanner:
         """With what makes the operands, where one row of tiles, or one column, reads each element."""
         if not is_gemm(step):
             return None
-        problem = replace(gemm_problem(step), described=False)
+        problem = replace(gemm_problem(step, program), described=False)
         ranked = [c for c in rank(problem, candidates(problem), self.gpu) if isinstance(c, GemmCandidate)]
         if not ranked or not _pays(problem, prologues):
             return None
@@ -87,7 +87,7 @@ class TemplatePlanner:
         """What a step asks, and how a candidate answers; None: no template."""
         if type(step) is Gemm and is_gemm(step):
             wide = _is_wide(program, step.left, step.right, step.out, *_operands_of(program, step.epilogue))
-            return gemm_problem(step), lambda c: self._gemm(step, c, wide)
+            return gemm_problem(step, program), lambda c: self._gemm(step, c, wide)
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
@@ -96,7 +96,7 @@ class TemplatePlanner:
         if isinstance(step, Convolution) and is_convolution(step):
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
-            return convolution_problem(step), lambda c: convolution_launches(step, c, wide)
+            return convolution_problem(step, program), lambda c: convolution_launches(step, c, wide)
         return None
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
@@ -169,18 +169,25 @@ def _number(size: Any) -> int:
     return max(1, int(size.evaluate(dict.fromkeys(size.free_symbols, SYMBOLIC))))
 
 
-def gemm_problem(step: Gemm) -> GemmProblem:
+def _numel(sizes: tuple[Any, ...]) -> int:
+    count = 1
+    for size in sizes:
+        count *= _number(size)
+    return count
+
+
+def gemm_problem(step: Gemm, program: Program) -> GemmProblem:
     """A product as the tuner sees it."""
     batch = 1
     for size in step.out.shape[:-2]:
         batch *= _number(size)
     m, n, k = _number(step.out.shape[-2]), _number(step.out.shape[-1]), _number(step.left.shape[-1])
-    text, moved, cost = epilogue_of(step.epilogue, step.out.buffer)
+    text, moved, widest, cost = epilogue_of(step.epilogue, step.out, program)
     if step.epilogue is None or not step.scratch:
         moved += step.out.dtype.itemsize
     described = can_describe(step.left) and can_describe(step.right)
     left, right = _lies(step.left, "mk"), _lies(step.right, "kn")
-    return GemmProblem(step.left.dtype.name, batch, m, n, k, left, right, described, text, moved, cost)
+    return GemmProblem(step.left.dtype.name, batch, m, n, k, left, right, described, text, moved, cost, 0, widest)
 
 
 def _lies(operand: Operand, names: str) -> str:
@@ -189,20 +196,25 @@ def _lies(operand: Operand, names: str) -> str:
     return names[1] if constant(inner) == 1 else names[0] if constant(outer) == 1 else ""
 
 
-def epilogue_of(call: KernelCall | None, product: str) -> tuple[str, float, int]:
-    """(operators, bytes per element, work per element) of an epilogue."""
+def epilogue_of(call: KernelCall | None, out: Operand, program: Program) -> tuple[str, float, int, int]:
+    """(operators, bytes per element, bytes of the widest element, work per element) of an epilogue.
+
+    Vectors (a bias) are not counted: they are read once for a tile.
+    """
     if call is None:
-        return "", 0.0, 0
-    moved = 0.0
+        return "", 0.0, 0, 0
+    moved, widest, whole = 0.0, 0, _numel(out.shape)
     for param, buffer in zip(call.kernel.params, call.buffers, strict=True):
-        if buffer != product or param.role != "in":
+        fills = 2 * _numel(program.buffers[buffer].shape) >= whole
+        if fills and (buffer != out.buffer or param.role != "in"):
             moved += param.dtype.itemsize
+            widest = max(widest, param.dtype.itemsize)
     cost = sum(COSTS.get(s.op, 1) for s in walk(call.kernel.body) if type(s) is Let)
     operators = "+".join(dict.fromkeys(op for _, op, _ in call.kernel.origins))
-    return operators, moved, cost
+    return operators, moved, widest, cost
 
 
-def convolution_problem(step: Convolution) -> GemmProblem:
+def convolution_problem(step: Convolution, program: Program) -> GemmProblem:
     """A convolution as the tuner sees it: a product for each group."""
     m = _number(step.out.shape[0])
     for size in step.out.shape[2:]:
@@ -211,10 +223,10 @@ def convolution_problem(step: Convolution) -> GemmProblem:
     for size in step.weight.shape[2:]:
         taps *= _number(size)
     n, k = _number(step.weight.shape[0]) // step.groups, _number(step.weight.shape[1]) * taps
-    text, moved, cost = epilogue_of(step.epilogue, step.out.buffer)
+    text, moved, widest, cost = epilogue_of(step.epilogue, step.out, program)
     if step.epilogue is None or not step.scratch:
         moved += step.out.dtype.itemsize
-    return GemmProblem(step.input.dtype.name, step.groups, m, n, k, "k", "k", False, text, moved, cost, taps)
+    return GemmProblem(step.input.dtype.name, step.groups, m, n, k, "k", "k", False, text, moved, cost, taps, widest)
 
 
 WIDEST = 256
