@@ -23,8 +23,9 @@ from lamina_fx.collector import collector_paused
 from . import _core
 from .advice import advice
 from .config import Config
-from .errors import BreakReason, DynamoError, InternalError, NotResumable
+from .errors import BreakReason, DynamoError, InternalError, NotResumable, Unsupported
 from .events import CompileEvent, notify
+from .frame_reads import reads_own_frame
 from .guard import GuardSet
 from .guard_program import compile_guards
 from .replacement import flat_code
@@ -107,9 +108,12 @@ class Capture:
             self._limit(code, reasons, any(info.has_graph for info, _ in misses))
             return
         try:
+            _refuse_readers(code, scope)
             with collector_paused:
                 self._compile(code, scope, reasons)
         except NotResumable as error:
+            if self.config.fullgraph:
+                raise Unsupported(str(error.reason)) from error
             _core.skip(code, self.owner)
             self._notify_skipped(code, error.reason, reasons)
         except DynamoError as error:
@@ -229,6 +233,15 @@ class Capture:
         _core.skip(code, self.owner)
         where = f"{code.co_filename}:{code.co_firstlineno}"
         warnings.warn(f"{where}: {error}; it runs in Python", CaptureWarning, stacklevel=_user_level())
+
+
+def _refuse_readers(code: CodeType, scope: FrameScope) -> None:
+    """Leave a frame that looks at its own local variables to Python, where they are what the user wrote."""
+    word = reads_own_frame(code, scope.globals, scope.builtins)
+    if word is not None:
+        reason = f"{word}() looks at the local variables of the function, which runs in Python as a whole"
+        hint = "Pass what it reads as arguments to a function of its own"
+        raise NotResumable(BreakReason(reason, hint, code.co_filename, code.co_firstlineno, code.co_qualname))
 
 
 def _user_level() -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import _core
 from .. import guard as g
-from ..errors import StartAgain, Unsupported
+from ..errors import BreakReason, NotResumable, StartAgain, Unsupported
+from ..frame_reads import reads_callers_variables, reads_own_frame
 from ..variables import (
     BuiltinVariable,
     ConstantVariable,
@@ -153,6 +154,8 @@ class Calls(OperatorCalls, ArrayAttributes, GradientHooks):
             raise Unsupported(f"the coroutine {code.co_qualname}")
         if self.depth > self.config.inline_depth:
             raise Unsupported(f"calls nested deeper than {self.config.inline_depth}")
+        if function.source is not None or type(function) is not UserFunctionVariable:
+            self._refuse_readers(code, function.globals)
         direct, self.direct_call = self.direct_call, False
         frame = Frame(self, function, bind_arguments(self, function, args, kwargs), self.frame)
         frame.is_direct = direct and (self.frame.parent is None or self.frame.is_direct)
@@ -166,6 +169,15 @@ class Calls(OperatorCalls, ArrayAttributes, GradientHooks):
         finally:
             self.depth -= 1
         return frame.result
+
+    def _refuse_readers(self, code: types.CodeType, globals: dict[str, Any]) -> None:
+        """End the graph before a call that looks at its own variables; give up where it looks at its callers'."""
+        names = vars(builtins)
+        if word := reads_callers_variables(code, globals, names):
+            reason = f"{code.co_qualname} looks at the variables of its callers with {word}()"
+            raise NotResumable(BreakReason(reason, "", *self.user_line()))
+        if word := reads_own_frame(code, globals, names):
+            raise Unsupported(f"{code.co_qualname}, which looks at its own frame with {word}()")
 
     def run_generator(self, generator: Any, sent: Any, thrown: Any) -> tuple[str, VariableTracker]:
         """Run a generator's frame to its next yield or its end."""
