@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lamina_dynamo import recording
 from lamina_fx import print_graph
 
 from .entry import compile
-from .records import GraphRecord, records
-from .summary import summary
+from .records import GraphRecord, counted, forget, forget_events, records
 
 __all__ = ["Explanation", "explain"]
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Graphs, breaks and kernels of one call."""
+    """Graphs, breaks and kernels of one call. ``print(explanation.graphs[0])`` shows a graph in full."""
 
     result: Any
     graphs: tuple[GraphRecord, ...]
@@ -34,10 +34,13 @@ class Explanation:
         return sum(len(g.kernels) for g in self.graphs)
 
     def __str__(self) -> str:
-        lines = [f"{self.graph_count} graphs, {len(self.break_reasons)} breaks, {self.kernel_count} kernels"]
+        counts = ((self.graph_count, "graph"), (len(self.break_reasons), "break"), (self.kernel_count, "kernel"))
+        lines = [", ".join(counted(number, word) for number, word in counts)]
         lines += [f"break: {reason}" for reason in self.break_reasons]
-        for graph in self.graphs:
-            lines += [f"--- {graph.name}", print_graph(graph.stages["captured"], strict=False)]
+        for position, graph in enumerate(self.graphs):
+            lines += [f"graph {position}: {graph.summary()}"]
+        if self.graphs:
+            lines.append("print(explanation.graphs[0]) shows a graph in full")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,12 +60,21 @@ class Explanation:
 
 
 def explain(fn: Callable[..., Any], **options: Any) -> Callable[..., Explanation]:
-    """Return a callable that compiles ``fn`` (with ``compile``'s options), calls it, and returns an ``Explanation``."""
+    """Return a callable that compiles ``fn`` (with ``compile``'s options), calls it, and returns an ``Explanation``.
+
+    What is compiled for it is not counted in ``summary()`` and not among ``records()``.
+    """
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
-        before, reasons = set(map(id, records())), len(summary().break_reasons)
-        result = compile(fn, **options)(*args, **kwargs)
-        made = tuple(r for r in records() if id(r) not in before)
-        return Explanation(result, made, summary().break_reasons[reasons:])
+        before = set(map(id, records()))
+        with recording() as seen:
+            try:
+                result = compile(fn, **options)(*args, **kwargs)
+            finally:
+                made = tuple(r for r in records() if id(r) not in before)
+                for record in made:
+                    forget(record)
+                forget_events(seen)
+        return Explanation(result, made, tuple(str(reason) for event in seen for reason in event.breaks))
 
     return run

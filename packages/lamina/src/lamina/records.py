@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +14,13 @@ from typing import Any
 from lamina_dynamo import CompileEvent, add_listener
 from lamina_fx import Graph, print_graph
 
-__all__ = ["GraphRecord", "clear_records", "events", "new_record", "records"]
+__all__ = ["GraphRecord", "clear_records", "counted", "events", "forget", "forget_events", "new_record", "records"]
 
 LIMIT = 256
 """Records kept; older ones are dropped, so that a long-running program does not grow."""
 
 
-@dataclass
+@dataclass(repr=False)
 class GraphRecord:
     """One captured graph on its way to a callable.
 
@@ -33,6 +33,7 @@ class GraphRecord:
     stages: dict[str, Graph] = field(default_factory=dict)
     artifacts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
 
     def note(self, stage: str, graph: Graph) -> None:
         """Keep a stage's graph; with ``LAMINA_DUMP`` also write it to ``<folder>/<record>/<number>-<stage>.txt``."""
@@ -51,17 +52,67 @@ class GraphRecord:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Add the block's time to ``seconds[stage]``."""
+        """Add the block's time to ``seconds[stage]``; a block within a block of the same stage counts once."""
+        if stage in self.running:
+            yield
+            return
+        self.running.add(stage)
         start = time.perf_counter()
         try:
             yield
         finally:
+            self.running.discard(stage)
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
 
     @property
     def kernels(self) -> tuple[Any, ...]:
         """The kernels of all compiled parts."""
         return tuple(k for a in self.artifacts.values() for k in getattr(a, "kernels", ()))
+
+    @property
+    def title(self) -> str:
+        """The name, and the user's line at which the graph begins: of several graphs of a function, which one."""
+        captured = self.stages.get("captured")
+        lines = [n.meta["source"] for n in captured.nodes if "source" in n.meta] if captured is not None else []
+        return f"{self.name} ({os.path.basename(lines[0][0])}:{lines[0][1]})" if lines else self.name
+
+    def summary(self) -> str:
+        """A few lines: the operators by count, and the kernels with what was fused into each."""
+        captured = self.stages.get("captured")
+        calls = [str(n.target) for n in captured.nodes if n.op == "call_function"] if captured is not None else []
+        lines = [f"{self.title}: {counted(len(calls), 'operator')}: {tally(calls)}"]
+        for kernel in self.kernels:
+            origins = [operator for _, operator, _ in getattr(kernel, "origins", ())]
+            lines.append(f"  kernel {kernel.name}" + (f": {tally(origins)}" if origins else ""))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """The captured graph in full, under the summary."""
+        captured = self.stages.get("captured")
+        return self.summary() + ("" if captured is None else f"\n{print_graph(captured, strict=False)}")
+
+    def __repr__(self) -> str:
+        return f"<GraphRecord {self.title}>"
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its word.
+
+    >>> counted(1, "graph"), counted(2, "graph")
+    ('1 graph', '2 graphs')
+    """
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def tally(words: Iterable[str], most: int = 12) -> str:
+    """Different words with how often each comes, the most frequent first.
+
+    >>> tally(["add", "mul", "add"])
+    'add x2, mul'
+    """
+    counts = Counter(words).most_common()
+    shown = [word if count == 1 else f"{word} x{count}" for word, count in counts[:most]]
+    return ", ".join(shown) + (f" and {len(counts) - most} more" if len(counts) > most else "")
 
 
 _RECORDS: deque[GraphRecord] = deque(maxlen=LIMIT)
@@ -91,6 +142,14 @@ def forget(record: GraphRecord) -> None:
         if kept is record:
             del _RECORDS[position]
             return
+
+
+def forget_events(seen: Iterable[CompileEvent]) -> None:
+    """Drop these events."""
+    gone = set(map(id, seen))
+    kept = [event for event in _EVENTS if id(event) not in gone]
+    _EVENTS.clear()
+    _EVENTS.extend(kept)
 
 
 def new_record(name: str) -> GraphRecord:

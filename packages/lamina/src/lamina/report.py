@@ -54,9 +54,10 @@ def write_report(
     shown = list(records() if chosen is None else chosen)
     told = summary()
     seconds = sum(record.seconds.get("total", 0.0) for record in shown)
-    tiles = [(told.graphs, "graphs"), (told.breaks, "breaks"), (told.recompiles, "recompiles")]
-    tiles += [(told.kernels, "kernels"), (f"{seconds:.2f} s", "behind capture, all graphs")]
-    links = "".join(f"<a href='#{escape(r.name)}'>{escape(r.name)}</a>" for r in shown)
+    counts = ((told.graphs, "graph"), (told.breaks, "break"), (told.recompiles, "recompile"), (told.kernels, "kernel"))
+    tiles: list[tuple[object, str]] = [(number, word if number == 1 else f"{word}s") for number, word in counts]
+    tiles += [(f"{seconds:.2f} s", "behind capture, all graphs")]
+    links = "".join(f"<a href='#{escape(r.name)}'>{escape(r.title)}</a>" for r in shown)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Lamina report</title>",
         f"<style>{_STYLE}</style><h1>Lamina report</h1>",
@@ -64,7 +65,7 @@ def write_report(
         _tiles(tiles),
         f"<nav>{links}</nav>",
     ]
-    parts += [f"<p class='note'>graph break: {escape(reason)}</p>" for reason in told.break_reasons]
+    parts += [f"<p class='note'>graph break: {escape(reason)}</p>" for reason in dict.fromkeys(told.break_reasons)]
     for event in events():
         parts += [
             f"<p class='note'>{escape(event.function)} was compiled again: {escape(reason)}</p>"
@@ -82,8 +83,9 @@ def _tiles(tiles: Iterable[tuple[object, str]]) -> str:
 
 
 def _record(record: GraphRecord, measure: bool, rounds: int) -> str:
-    parts = [f"<h2 id='{escape(record.name)}'>{escape(record.name)}</h2>"]
-    parts.append(_tiles((f"{value * 1e3:.0f} ms", name) for name, value in record.seconds.items()))
+    parts = [f"<h2 id='{escape(record.name)}'>{escape(record.title)}</h2>"]
+    spent = sorted(record.seconds.items(), key=lambda item: item[0] == "total")  # the sum comes last
+    parts.append(_tiles((f"{value * 1e3:.0f} ms", name) for name, value in spent))
     parts.append("<h3>Stages</h3>")
     parts += [_graph(stage, graph) for stage, graph in record.stages.items()]
     for part, artifact in record.artifacts.items():

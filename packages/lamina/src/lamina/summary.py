@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .records import events, records
+from .records import counted, events, records
 
 __all__ = ["Summary", "summary"]
 
@@ -19,6 +19,13 @@ class Summary:
     kernels: int
     break_reasons: tuple[str, ...]
     skipped: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        counts = ((self.graphs, "graph"), (self.breaks, "break"), (self.recompiles, "recompile"))
+        lines = [", ".join(counted(number, word) for number, word in (*counts, (self.kernels, "kernel")))]
+        lines += [f"break: {reason}" for reason in dict.fromkeys(self.break_reasons)]
+        lines += [f"not compiled: {reason}" for reason in dict.fromkeys(self.skipped)]
+        return "\n".join(lines)
 
 
 def summary() -> Summary:

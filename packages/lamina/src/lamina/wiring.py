@@ -100,7 +100,11 @@ class GraphCompiler:
 
     @collector_paused
     def compile_functional(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
-        """Compile one functional core-level graph."""
+        """Compile one functional core-level graph; a backward half comes when the first backward wants it."""
+        with record.timed("total"):
+            return self._compile_part(graph, part, record)
+
+    def _compile_part(self, graph: Graph, part: str, record: GraphRecord) -> Callable[..., Sequence[Any]]:
         backend = self._backend_for(graph)
         options = _options_for(backend, self.preferred | self.options)
         with record.timed("decompose"):
@@ -149,7 +153,8 @@ def _options_for(backend: Backend, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _identifier(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_") or "graph"
+    """The user's own name of the function, without those of the functions around it."""
+    return re.sub(r"\W+", "_", name.rpartition("<locals>.")[2]).strip("_") or "graph"
 
 
 def check_interfaces() -> None:

@@ -218,6 +218,11 @@ class Operations(Raising, Comparing):
             named = {k: self.specialize(realize(self, v)).as_constant() for k, v in kwargs.items()}
         except NotConstant as error:
             name = getattr(function, "__qualname__", repr(function))
+            if any(isinstance(realize(self, a), ArrayNumberVariable) for a in (*args, *kwargs.values())):
+                raise Unsupported(
+                    f"{name}() needs the number that .item() gives, which only running the graph tells",
+                    "The graph ends here; print or format the number outside of the compiled function",
+                ) from None
             raise Unsupported(f"{name} of a value that is not known while tracing ({error})") from None
         try:
             result = function(*values, **named)
