@@ -39,6 +39,10 @@ def main() -> int:
     data = np.fromiter((lookup[c] for c in text), np.int64, len(text))
     config = GPTConfig(vocabulary=len(vocabulary))
     CONSOLE.print(f"text: {len(text):,} characters, {len(vocabulary)} different ones; {config}")
+    CONSOLE.print(
+        f"{options.compare} steps eager, the same {options.compare} compiled, then {options.steps} more compiled: "
+        "with the default numbers about a minute on two cores"
+    )
 
     begin = time.perf_counter()
     eager_losses, eager_rate, _ = train(config, data, options.compare, compiled=False)
@@ -47,8 +51,11 @@ def main() -> int:
     difference = max(abs(a - b) for a, b in zip(eager_losses, losses, strict=True))
     CONSOLE.print(f"largest difference of the {options.compare} losses, eager and compiled: {difference:.2e}")
     more, rate, _ = train(config, data, options.steps, compiled=True, state=state)
-    loss_text = f"loss: {losses[0]:.3f} at the start, {losses[-1]:.3f} after {options.compare}, "
-    CONSOLE.print(loss_text + f"{np.mean(more[-10:]):.3f} at the end")
+    last = more[-10:] or losses[-10:]
+    CONSOLE.print(
+        f"loss, compiled: {losses[0]:.3f} in the first step, {losses[-1]:.3f} in step {len(losses)}, "
+        f"{np.mean(last):.3f} in the last {len(last)} steps (mean; {len(losses) + len(more)} steps in all)"
+    )
     summary(eager_rate, rate, state)
     sample(state["model"], vocabulary)
     lamina.compiler.write_report(options.report, lamina.compiler.records()[:2], measure=True)
@@ -109,6 +116,8 @@ def train(
             state["first"].append(times[-1])
             losses.append(float(loss))
             progress.update(task, advance=1, loss=f"{losses[-1]:.3f}")
+            if not CONSOLE.is_terminal and len(losses) % max(1, steps // 5) == 0:  # no bar there: a line now and then
+                CONSOLE.print(f"{title}: step {len(losses)} of {steps}, loss {losses[-1]:.3f}")
     rate = 1.0 / float(np.median(times[2:])) if len(times) > 2 else float("nan")
     return losses, rate, state
 
@@ -118,16 +127,17 @@ def summary(eager_rate: float, rate: float, state: dict[str, Any]) -> None:
     told = lamina.compiler.summary()
     CONSOLE.print(f"steps per second: eager {eager_rate:.2f}, compiled {rate:.2f} ({rate / eager_rate:.2f}x)")
     first, second = state["first"][:2]
-    CONSOLE.print(f"to compile (capture, differentiate, generate, compile, run): {first:.2f} s, then {second:.2f} s")
-    CONSOLE.print(f"graphs {told.graphs}, breaks {told.breaks}, kernels {told.kernels}, recompiles {told.recompiles}")
+    again = (
+        f"; a second graph, in the second call, {second:.1f} s" if told.graphs > 1 else f", the second {second:.2f} s"
+    )
+    CONSOLE.print(f"first call, with capture, derivatives, code generation and the C++ compiler: {first:.1f} s{again}")
+    CONSOLE.print(str(told), markup=False, highlight=False)
     for record in lamina.compiler.records():
         CONSOLE.print(
             f"  {record.name}: {len(record.stages['captured'].nodes)} operators, {len(record.kernels)} kernels"
         )
     if told.graphs > 1:
-        CONSOLE.print(
-            "  the first is another because AdamW makes its state in its first step; later steps find it there"
-        )
+        CONSOLE.print("  two graphs: in the first step the parameters have no gradients or optimizer's state yet")
 
 
 def sample(model: Any, vocabulary: list[str], length: int = 300) -> None:
