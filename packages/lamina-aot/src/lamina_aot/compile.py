@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamina_fx import Graph
+from lamina_fx.expect import expect, wrong_kind
 
 from .checkpoint import recompute_checkpoints
 from .partition import partition
@@ -41,6 +42,9 @@ def compile_captured(
     Raises:
         What the captured program raises on such inputs (shape and dtype errors, at the user's line).
     """
+    expect("compile_captured", captured, Graph, "a Graph")
+    if not callable(compile_graph):
+        raise wrong_kind("compile_captured", compile_graph, "a function compile_graph(graph, name)")
     joint = trace_joint(captured, inputs)
     recompute_checkpoints(joint)
     recompute_cheap(joint)

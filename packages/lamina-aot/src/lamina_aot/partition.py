@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina_fx import Graph, Node, ScalarSpec
+from lamina_fx.expect import expect
 from lamina_prims import operator
 
 from .costs import BANNED, CHEAP, FREE, MODERATE, bytes_of, recompute_cost
@@ -50,6 +51,7 @@ def partition(joint: JointGraph, budget: float = 1.0) -> Partition:
     Raises:
         ValueError: ``budget`` is outside [0, 1].
     """
+    expect("partition", joint, JointGraph, "a JointGraph (trace_joint gives one)")
     if not 0.0 <= budget <= 1.0:
         raise ValueError(f"the memory budget is a share between 0 and 1, got {budget}")
     facts = _Facts(joint)

@@ -7,6 +7,7 @@ It replays the captured nodes and then differentiates with a history: what the p
 from __future__ import annotations
 
 from lamina_fx import Graph, Node
+from lamina_fx.expect import expect
 from lamina_prims import operator
 
 from .joint import JointGraph
@@ -18,6 +19,8 @@ __all__ = ["gradient_graph"]
 
 def gradient_graph(captured: Graph, joint: JointGraph) -> Graph:
     """A graph of the inputs of ``captured`` and the tangents of ``joint`` that returns the gradients of ``joint``."""
+    expect("gradient_graph", captured, Graph, "a Graph")
+    expect("gradient_graph", joint, JointGraph, "a JointGraph (trace_joint gives one)")
     program = None if touches_gradients(captured) else _gradient_program(captured, joint)
     return program or _differentiated_joint(joint)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import lamina_tensor
 from lamina_fx import Graph, Node, ScalarSpec, TensorSpec, float64
+from lamina_fx.expect import expect
 from lamina_tensor import Tensor, autograd
 from lamina_tensor.views import offset_of
 
@@ -30,6 +31,10 @@ def trace_joint(captured: Graph, inputs: Sequence[Any]) -> JointGraph:
     ``.grad`` are read) or a number. Where the program touches gradients, each leaf's ``.grad`` that is no input
     already becomes an additional one (``JointGraph.grad_inputs``).
     """
+    expect("trace_joint", captured, Graph, "a Graph")
+    expect("trace_joint", inputs, Sequence, "a list of inputs, one per placeholder")
+    if len(inputs) != len(captured.placeholders):
+        raise TypeError(f"trace_joint: {len(captured.placeholders)} placeholders, but {len(inputs)} inputs")
     return _Trace(captured, inputs).run()
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .dtype import DType
+from .expect import expect
 from .graph import Graph
 from .interpreter import Resolver, last_uses
 from .node import Node
@@ -79,6 +80,7 @@ def python_code(graph: Graph, *, name: str = "forward", free: bool = False) -> P
         name: of the function.
         free: delete values after their last use.
     """
+    expect("python_code", graph, Graph, "a Graph")
     writer = _Writer(graph, free)
     lines = list(writer.lines(name))
     return PythonCode("\n".join(lines), writer.constants)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .expect import expect
+
 __all__ = ["CPU", "Device", "register_default"]
 
 _TYPES = ("cpu", "cuda", "meta")
@@ -18,6 +20,7 @@ class Device:
 
     Raises:
         ValueError: unknown type, or an index that is not a number.
+        TypeError: neither a name nor a Device.
     """
 
     __slots__ = ("index", "type")
@@ -29,6 +32,7 @@ class Device:
         if isinstance(device, Device):
             kind, index = device.type, device.index if index is None else index
         else:
+            expect("Device", device, str, "a device's name, such as 'cpu' or 'cuda:0'")
             kind, _, digits = device.partition(":")
             if digits:
                 if index is not None or not digits.isdigit():

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .expect import expect
 from .graph import Graph
 from .node import Node, iter_nodes
 from .text.printer import format_spec, format_value
@@ -29,6 +30,7 @@ _COLOURS = {"placeholder": "#d8e8f8", "get_attr": "#e8e8e8", "output": "#f8e0d0"
 
 def to_dot(graph: Graph, *, name: str = "graph_0") -> str:
     """Graphviz source: one box a node with its spec and constants; effects have a bold border; regions are clusters."""
+    expect("to_dot", graph, Graph, "a Graph")
     lines = [f"digraph {name} {{"]
     lines.append('  node [shape=box, style="rounded,filled", fontname="monospace", fillcolor="white"];')
     for node in graph.nodes:

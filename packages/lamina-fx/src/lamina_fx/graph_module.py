@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .codegen import compile_python, python_code
+from .expect import expect
 from .graph import Graph
 from .interpreter import Resolver, read_attribute
 from .python_operators import python_operator
@@ -41,6 +42,7 @@ class GraphModule:
         resolver: Resolver | None = None,
         class_name: str = "GraphModule",
     ) -> None:
+        expect("GraphModule", graph, Graph, "a root and a Graph")
         if isinstance(root, Mapping):
             for name, value in root.items():
                 graph.attributes.setdefault(name, value)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .expect import expect
 from .graph import Graph
 from .node import Node, map_arguments
 from .python_operators import python_operator
@@ -56,6 +57,7 @@ class Interpreter:
         before: Hook | None = None,
         after: Hook | None = None,
     ) -> None:
+        expect("Interpreter", graph, Graph, "a Graph")
         self.graph = graph
         self.resolver = python_operator if resolver is None else resolver
         self.owner = owner

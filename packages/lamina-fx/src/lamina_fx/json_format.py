@@ -25,6 +25,7 @@ from typing import Any
 
 from .device import Device
 from .dtype import DType, dtype_of
+from .expect import expect
 from .graph import Graph
 from .json_schema import SCHEMA
 from .node import KINDS, Node
@@ -50,6 +51,7 @@ def to_json(graph: Graph, *, indent: int | None = None) -> str:
     Raises:
         UnprintableError: an argument or attribute has no JSON form.
     """
+    expect("to_json", graph, Graph, "a Graph")
     return json.dumps(to_object(graph), indent=indent, allow_nan=False)
 
 
@@ -61,6 +63,7 @@ def from_json(
     Raises:
         GraphFormatError: no JSON, no graph, or an unknown version.
     """
+    expect("from_json", text, (str, bytes, bytearray), "JSON text")
     try:
         return from_object(json.loads(text), shape_env=shape_env, array=array)
     except json.JSONDecodeError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Union
 
 from .device import CPU, Device
 from .dtype import DType
+from .expect import wrong_kind
 
 if TYPE_CHECKING:
     from .symbolic import SymInt
@@ -72,9 +73,17 @@ class TensorSpec:
         strides: Sequence[Size] | None = None,
         device: Device = CPU,
     ) -> None:
-        self.shape = tuple(shape)
+        try:
+            self.shape = tuple(shape)
+            self.strides = contiguous_strides(self.shape) if strides is None else tuple(strides)
+        except TypeError:
+            words = "a shape and strides that are sequences of sizes"
+            raise wrong_kind("TensorSpec", (shape, strides), words) from None
+        if type(dtype) is not DType:
+            raise wrong_kind("TensorSpec", dtype, "a dtype of lamina_fx, such as float32")
         self.dtype = dtype
-        self.strides = contiguous_strides(self.shape) if strides is None else tuple(strides)
+        if type(device) is not Device:
+            raise wrong_kind("TensorSpec", device, "a Device, such as Device('cpu')")
         self.device = device
 
     @property
@@ -139,6 +148,8 @@ class ScalarSpec:
     __slots__ = ("kind", "value")
 
     def __init__(self, kind: type, value: object = None) -> None:
+        if not isinstance(kind, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise wrong_kind("ScalarSpec", kind, "bool, int, float or complex (the type)")
         self.kind = kind
         self.value = value
 

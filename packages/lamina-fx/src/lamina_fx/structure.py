@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from .expect import expect
 from .graph import Graph
 from .node import Node, map_arguments
 from .spec import ScalarSpec, Spec, TensorSpec
@@ -35,6 +36,8 @@ def graphs_equal(a: Graph, b: Graph, *, names: bool = True) -> bool:
     Kinds, targets, arguments, specs, effects, regions, attributes, subgraphs and (with ``names``) node names and the
     user's source lines must agree. Other meta data does not count.
     """
+    expect("graphs_equal", a, Graph, "a Graph")
+    expect("graphs_equal", b, Graph, "a Graph")
     return difference(a, b, names=names) is None
 
 
@@ -109,6 +112,7 @@ def content_hash(graph: Graph) -> str:
     Raises:
         UnprintableError: an argument or attribute has no text form.
     """
+    expect("content_hash", graph, Graph, "a Graph")
     hasher = hashlib.sha256()
     for line in _Canonical({}).lines(graph):
         hasher.update(line.encode())

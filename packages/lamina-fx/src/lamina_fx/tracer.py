@@ -28,6 +28,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .builder import GraphBuilder, OperatorResolver
+from .expect import wrong_kind
 from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Resolver
@@ -183,6 +184,8 @@ def wrap(function: Any) -> Any:
             raise NameError(f"wrap: no function {function!r} in {scope.get('__name__')}")
         scope[function] = wrap(found)
         return scope[function]
+    if not callable(function):
+        raise wrong_kind("wrap", function, "a function or the name of one")
     id = f"{function.__module__}.{function.__qualname__}".replace(".<locals>", "")
     WRAPPED[id] = function
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from .builder import GraphBuilder, OperatorResolver
+from .expect import expect
 from .graph import Graph
 from .interpreter import Interpreter
 from .node import Node, map_arguments
@@ -40,6 +41,7 @@ class Transformer(Interpreter):
     """
 
     def __init__(self, graph: Graph, resolver: OperatorResolver | None = None) -> None:
+        expect("Transformer", graph, Graph, "a Graph")
         super().__init__(graph, resolver)  # type: ignore[arg-type]
         self.new_graph = Graph()
         self.new_graph.attributes = dict(graph.attributes)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .expect import expect, wrong_kind
 from .graph import Graph
 from .node import KINDS, Node, iter_nodes, map_arguments
 
@@ -42,7 +43,11 @@ def verify(graph: Graph, resolver: Callable[[str], Any] | None = None) -> None:
 
     Raises:
         VerificationError: lists everything that is wrong, naming nodes and the user's lines.
+        TypeError: ``graph`` is no Graph, or ``resolver`` cannot be called.
     """
+    expect("verify", graph, Graph, "a Graph")
+    if resolver is not None and not callable(resolver):
+        raise wrong_kind("verify", resolver, "a resolver that can be called")
     problems = list(_problems(graph, resolver))
     if problems:
         raise VerificationError(problems)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lamina_fx import Graph, GraphBuilder, Node, Proxy, TensorSpec, map_arguments
+from lamina_fx.expect import expect
 
 from .dims import surely_same
 from .modes import MODES, Mode
@@ -40,6 +41,8 @@ def decompose(graph: Graph, *, level: str = "prims", keep: frozenset[str] = froz
     """
     if level not in ("core", "prims"):
         raise ValueError(f"level must be 'core' or 'prims', not {level!r}")
+    expect("decompose", graph, Graph, "a Graph")
+    expect("decompose", keep, (frozenset, set, tuple, list), "a set of operator ids as keep")
     new = Graph()
     new.attributes = dict(graph.attributes)
     builder = _Builder(new, strict=level == "prims", keep=keep)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lamina_fx import Proxy
+from lamina_fx.expect import expect
 
 from .operator import Operator
 
@@ -61,6 +62,7 @@ def operator(id: str) -> Operator:
     try:
         return _OPERATORS[id]
     except KeyError:
+        expect("operator", id, str, "an operator's id, such as 'add'")
         import difflib
 
         near = ", ".join(difflib.get_close_matches(id, _OPERATORS, 3)) or "none is near"
@@ -125,6 +127,7 @@ def resolve(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operato
 def _choose(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Operator:
     overloads = _BY_NAME.get(name)
     if overloads is None:
+        expect("resolve", name, str, "an operator's name, such as 'add' or 'Tensor.add'")
         raise KeyError(f"no operator is called {name!r}")
     if len(overloads) == 1:
         return overloads[0]

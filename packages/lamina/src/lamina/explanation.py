@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina_dynamo import recording
 from lamina_fx import print_graph
+from lamina_fx.expect import wrong_kind
 
 from .entry import compile
 from .records import GraphRecord, counted, forget, forget_events, records
@@ -64,6 +65,9 @@ def explain(fn: Callable[..., Any], **options: Any) -> Callable[..., Explanation
 
     What is compiled for it is not counted in ``summary()`` and not among ``records()``.
     """
+
+    if not callable(fn):
+        raise wrong_kind("explain()", fn, "a function or a module")
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
         before = set(map(id, records()))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtype import DType, dtype_of
+from ..expect import expect
 
 __all__ = ["ArrayConstant", "array_constant"]
 
@@ -16,6 +17,8 @@ class ArrayConstant:
     __slots__ = ("data", "dtype", "shape")
 
     def __init__(self, dtype: DType, shape: Sequence[int], data: bytes) -> None:
+        expect("ArrayConstant", dtype, DType, "a dtype, a shape and bytes")
+        expect("ArrayConstant", data, (bytes, bytearray, memoryview), "a dtype, a shape and bytes")
         size = dtype.itemsize
         for extent in shape:
             size *= extent

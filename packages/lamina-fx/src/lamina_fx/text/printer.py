@@ -14,6 +14,7 @@ from typing import Any
 
 from ..device import CPU, Device
 from ..dtype import DType
+from ..expect import expect
 from ..graph import Graph
 from ..node import Node
 from ..spec import ScalarSpec, Spec, TensorSpec, contiguous_strides, same_sizes
@@ -41,6 +42,7 @@ def print_graph(graph: Graph, *, strict: bool = True, sources: bool = True) -> s
     Raises:
         UnprintableError: names the node and the value (only when ``strict``).
     """
+    expect("print_graph", graph, Graph, "a Graph")
     return "\n".join(_Printer(strict, sources).graph(graph, "", None))
 
 
