@@ -37,6 +37,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "shapes": (lambda x: (x.T, x.reshape(-1), x[1:, None, 0], x[..., ::2], np.expand_dims(x, 0).squeeze()), (X,)),
     "joins": (lambda x, d: (np.concatenate([x, d]), np.stack([x, x], axis=1), np.where(x > 0, x, 0)), (X, D)),
     "scalars": (lambda x: x.sum() * 2, (X,)),
+    "numbers first": (lambda x, i: (1 - x, 2 / (x + 9), 2.5**x, 3 - i, i * 0.1), (X, I)),
+    "masks": (lambda x, i: ((x > 0) & (x < 1), ~(x > 0) | (i == 2), i & 3), (X, I)),
+    "strong scalars": (lambda x, s: x * s, (X, np.float64(0.1))),
     "clip and scan": (lambda x: (np.clip(x, -0.5, 0.5), x.cumsum(axis=0), x.cumsum(), x.astype(np.float64)), (X,)),
     "not contiguous": (lambda x: np.exp(x) + 1, (X.T[::2],)),
     "special values": (
@@ -94,6 +97,23 @@ def test_what_has_no_compiled_form_runs_in_numpy_and_says_so_once() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _same(compiled(X), sorted_sum(X))
+
+
+REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "complex": (lambda x: abs(x * 1j).sum(), (X,)),
+    "order": (lambda x: x.ravel("F") + 1, (X,)),
+    "two numbers": (lambda x: np.where(x > 0, 0.1, 0.2), (X,)),
+    "signed and unsigned": (lambda i, u: i.astype(np.int64) < u, (I, np.abs(I).astype(np.uint64))),
+    "whole powers": (lambda i: i**2, (I,)),
+    "a list of arrays": (lambda x: np.sum([x, x]), (X,)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_differ_is_left_to_numpy(name: str) -> None:
+    function, arguments = REFUSED[name]
+    with pytest.warns(CaptureWarning, match="run one by one, uncompiled"):
+        _same(lamina.compile(function, backend="reference")(*arguments), function(*arguments))
 
 
 def test_writes_reach_the_array() -> None:

@@ -15,12 +15,18 @@ import numpy as np
 from lamina_dynamo import CaptureWarning
 from lamina_dynamo.backends import interpret
 from lamina_fx import Graph, GraphBuilder, Node, Proxy, TensorSpec
-from lamina_prims import operator, ops
+from lamina_prims import operator
 from lamina_tensor import Tensor, from_numpy
 
 from .numpy_rules import NotTranslated, rule_of
 
 __all__ = ["compile_arrays", "tensor_graph"]
+
+_REFUSALS = (
+    *(NotTranslated, TypeError, RuntimeError, IndexError, ValueError, AttributeError, OverflowError),
+    NotImplementedError,
+)
+"""What rules and operators raise at calls that they do not take; NumPy itself took the call when it was captured."""
 
 
 def tensor_graph(captured: Graph) -> Graph:
@@ -41,6 +47,8 @@ def tensor_graph(captured: Graph) -> Graph:
         return argument
 
     for node in captured.nodes:
+        if isinstance(node.spec, TensorSpec) and node.spec.dtype.kind == "complex":
+            raise NotTranslated(f"complex numbers{_line_of(node)}")
         if node.op == "placeholder":
             made[node] = builder.proxy(graph.placeholder(node.name, spec=node.spec))
         elif node.op == "output":
@@ -66,13 +74,15 @@ def _replayed(node: Node, args: Any, kwargs: dict[str, Any]) -> Any:
         raise NotTranslated(f"{node.target} has several results{_line_of(node)}")
     try:
         result = rule_of(str(node.target))(node.spec, *args, **kwargs)
-    except (NotTranslated, TypeError, RuntimeError, IndexError, ValueError, NotImplementedError) as error:
+    except _REFUSALS as error:
         raise NotTranslated(f"{node.target}: {error}{_line_of(node)}") from error
     spec = result.node.spec if isinstance(result, Proxy) else None
     if not isinstance(spec, TensorSpec) or len(spec.shape) != len(node.spec.shape):
         raise NotTranslated(f"{node.target} gives another shape here{_line_of(node)}")
     if spec.dtype is not node.spec.dtype:
-        result = ops.convert_element_type(result, node.spec.dtype)
+        raise NotTranslated(
+            f"{node.target} gives {spec.dtype.name} here, {node.spec.dtype.name} in NumPy{_line_of(node)}"
+        )
     return result
 
 

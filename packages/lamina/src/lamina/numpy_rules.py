@@ -53,6 +53,10 @@ def _common(operands: tuple[Any, ...]) -> Any:
     return dtype_of(np.result_type(*kinds).name)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) if _spec(value) is None else _spec(value).dtype.kind in ("int", "uint", "bool")
+
+
 def _elementwise(op: Any, arity: int, of_operands: bool = False, floats: bool = False) -> Rule:
     """``of_operands``: computed in the operands' common dtype (comparisons), else in the result's."""
 
@@ -60,6 +64,8 @@ def _elementwise(op: Any, arity: int, of_operands: bool = False, floats: bool = 
         if len(args) != arity:
             raise NotTranslated("optional arguments")
         dtype = _common(args) if of_operands else spec.dtype
+        if of_operands and dtype.kind == "float" and all(_is_whole(a) for a in args):
+            raise NotTranslated("signed and unsigned 64-bit integers, which NumPy compares exactly")
         if floats and dtype.kind != "float":
             raise NotTranslated(f"{op.id} of {dtype.name}")
         return op(*[_cast(a, dtype) for a in args])
@@ -71,14 +77,15 @@ def _dims(axis: Any, ndim: int) -> Any:
     return tuple(range(ndim)) if axis is None else axis
 
 
-def _reduction(op: Any, in_result_dtype: bool) -> Rule:
+def _reduction(op: Any) -> Rule:
+    """Computed in the result's dtype, as NumPy does."""
+
     def rule(
         spec: TensorSpec, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
     ) -> Any:
         if out is not None:
             raise NotTranslated("out=")
-        value = _cast(a, spec.dtype) if in_result_dtype else a
-        return op(value, _dims(axis, len(_spec(a).shape)), keepdim=bool(keepdims))
+        return op(_cast(a, spec.dtype), _dims(axis, len(_spec(a).shape)), keepdim=bool(keepdims))
 
     return rule
 
@@ -116,6 +123,8 @@ def _dot(spec: TensorSpec, a: Any, b: Any) -> Any:
 
 
 def _reshape(spec: TensorSpec, a: Any, *shape: Any) -> Any:
+    if any(isinstance(s, str) for s in shape):
+        raise NotTranslated("another order than 'C'")
     return ops.reshape(a, tuple(spec.shape))
 
 
@@ -135,6 +144,8 @@ def _getitem(spec: TensorSpec, a: Any, index: Any) -> Any:
 
 
 def _where(spec: TensorSpec, condition: Any, x: Any, y: Any) -> Any:
+    if _spec(x) is None and _spec(y) is None:
+        raise NotTranslated("two numbers")  # their dtype is Python's in NumPy, the default dtype's here
     return ops.where(condition, _cast(x, spec.dtype), _cast(y, spec.dtype))
 
 
@@ -159,52 +170,65 @@ def _cumulative(op: Any) -> Rule:
     return rule
 
 
-def _fill() -> None:
-    table = _RULES
-    unary = "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh square reciprocal floor ceil trunc"
-    for name in unary.split():
-        table[f"numpy.{name}"] = _elementwise(getattr(ops, name), 1, floats=True)
-    renamed = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"}
-    for name, ours in {**renamed, "arctanh": "atanh", "rint": "round"}.items():
+_UNARY = {
+    **{"exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2", "log10": "log10"},
+    **{"log1p": "log1p", "sqrt": "sqrt", "square": "square", "reciprocal": "reciprocal"},
+    **{"sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh"},
+    **{"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh"},
+    **{"arctanh": "atanh", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "round"},
+}
+"""Of floating-point numbers only: NumPy's rules for integers differ from function to function."""
+_PAIRS = {"add": "add", "subtract": "sub", "multiply": "mul", "maximum": "maximum", "minimum": "minimum"}
+_FLOAT_PAIRS = {"divide": "div", "power": "pow", "arctan2": "atan2", "hypot": "hypot"}
+_COMPARISONS = {
+    **{"less": "lt", "less_equal": "le", "greater": "gt"},
+    **{"greater_equal": "ge", "equal": "eq", "not_equal": "ne"},
+}
+
+
+def _fill_elementwise(table: dict[str, Rule]) -> None:
+    for name, ours in _UNARY.items():
         table[f"numpy.{name}"] = _elementwise(getattr(ops, ours), 1, floats=True)
-    for name in ("negative", "absolute", "abs"):
-        table[f"numpy.{name}"] = _elementwise(ops.neg if name == "negative" else ops.abs, 1)
-    table |= {"operator.neg": _elementwise(ops.neg, 1), "operator.abs": _elementwise(ops.abs, 1)}
-    pairs = {"add": "add", "subtract": "sub", "multiply": "mul", "maximum": "maximum", "minimum": "minimum"}
-    for name, ours in pairs.items():
+    for name, ours in {"negative": "neg", "absolute": "abs"}.items():
+        table[f"numpy.{name}"] = table[f"operator.{ours}"] = _elementwise(getattr(ops, ours), 1)
+    for name, ours in _PAIRS.items():
         table[f"numpy.{name}"] = table[f"operator.{ours}"] = _elementwise(getattr(ops, ours), 2)
-    for name, ours in {
-        "divide": "div",
-        "true_divide": "div",
-        "power": "pow",
-        "arctan2": "atan2",
-        "hypot": "hypot",
-    }.items():
+    for name, ours in _FLOAT_PAIRS.items():
         table[f"numpy.{name}"] = _elementwise(getattr(ops, ours), 2, floats=True)
-    table |= {"operator.truediv": table["numpy.divide"], "operator.pow": table["numpy.power"]}
-    words = {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}
-    for name, ours in words.items():
+    for name, ours in _COMPARISONS.items():
         table[f"numpy.{name}"] = table[f"operator.{ours}"] = _elementwise(getattr(ops, ours), 2, of_operands=True)
-    for where in ("numpy", "ndarray"):
-        table |= {f"{where}.{n}": _reduction(getattr(ops, n), True) for n in ("sum", "mean", "prod")}
-        table |= {f"{where}.{n}": _extreme(getattr(ops, ours)) for n, ours in (("max", "amax"), ("min", "amin"))}
-        table |= {f"{where}.{n}": _extreme(getattr(ops, n)) for n in ("any", "all")}
-        table |= {f"{where}.{n}": _argument(getattr(ops, n)) for n in ("argmax", "argmin")}
-        table |= {f"{where}.{n}": _spread(getattr(ops, n)) for n in ("std", "var")}
-        table |= {f"{where}.reshape": _reshape, f"{where}.ravel": _reshape, f"{where}.transpose": _transpose}
-        table |= {f"{where}.clip": _clip, f"{where}.dot": _dot, f"{where}.squeeze": _reshape}
-        table |= {f"{where}.cumsum": _cumulative(ops.cumsum), f"{where}.cumprod": _cumulative(ops.cumprod)}
-        table[f"{where}.swapaxes"] = lambda spec, a, i, j: ops.transpose(a, i, j)
-    table |= {"numpy.amax": table["numpy.max"], "numpy.amin": table["numpy.min"], "numpy.where": _where}
+    for name, ours in {"and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor"}.items():
+        table[f"operator.{name}"] = table[f"numpy.{ours}"] = _elementwise(getattr(ops, ours), 2)
+    table["operator.invert"] = table["numpy.invert"] = _elementwise(ops.bitwise_not, 1)
+    table |= {"operator.truediv": table["numpy.divide"], "operator.pow": table["numpy.power"], "numpy.where": _where}
+
+
+def _fill_methods(table: dict[str, Rule], where: str) -> None:
+    """What NumPy has as a function and as a method."""
+    for name in ("sum", "mean", "prod"):
+        table[f"{where}.{name}"] = _reduction(getattr(ops, name))
+    for name, ours in {"max": "amax", "min": "amin", "any": "any", "all": "all"}.items():
+        table[f"{where}.{name}"] = _extreme(getattr(ops, ours))
+    for name in ("argmax", "argmin"):
+        table[f"{where}.{name}"] = _argument(getattr(ops, name))
+    for name in ("std", "var"):
+        table[f"{where}.{name}"] = _spread(getattr(ops, name))
+    for name in ("cumsum", "cumprod"):
+        table[f"{where}.{name}"] = _cumulative(getattr(ops, name))
+    for name in ("reshape", "ravel", "squeeze"):
+        table[f"{where}.{name}"] = _reshape
+    table |= {f"{where}.transpose": _transpose, f"{where}.clip": _clip, f"{where}.dot": _dot}
+    table[f"{where}.swapaxes"] = lambda spec, a, i, j: ops.transpose(a, i, j)
+
+
+def _fill_others(table: dict[str, Rule]) -> None:
+    table |= {"operator.matmul": _product, "numpy.matmul": _product, "operator.getitem": _getitem}
+    table |= {"numpy.concatenate": _joined(ops.cat), "numpy.stack": _joined(ops.stack), "numpy.expand_dims": _reshape}
+    table |= {"attribute.T": _transpose, "attribute.mT": lambda spec, a: ops.transpose(a, -1, -2)}
     table |= {
-        "numpy.expand_dims": _reshape,
-        "attribute.T": _transpose,
-        "attribute.mT": lambda spec, a: ops.transpose(a, -1, -2),
+        "ndarray.astype": lambda spec, a, dtype: _cast(a, spec.dtype),
+        "ndarray.copy": lambda spec, a: ops.clone(a),
     }
-    table |= {"operator.matmul": _product, "numpy.matmul": _product, "numpy.dot": _dot, "operator.getitem": _getitem}
-    table |= {"numpy.concatenate": _joined(ops.cat), "numpy.stack": _joined(ops.stack)}
-    table["ndarray.astype"] = lambda spec, a, dtype: _cast(a, spec.dtype)
-    table["ndarray.copy"] = lambda spec, a: ops.clone(a)
 
 
 def _fill_other_names() -> None:
@@ -216,5 +240,8 @@ def _fill_other_names() -> None:
             _RULES.setdefault(f"numpy.{name}", rule)
 
 
-_fill()
+_fill_elementwise(_RULES)
+_fill_methods(_RULES, "numpy")
+_fill_methods(_RULES, "ndarray")
+_fill_others(_RULES)
 _fill_other_names()
