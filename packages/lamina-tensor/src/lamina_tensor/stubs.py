@@ -15,6 +15,7 @@ import lamina_tensor
 from lamina_fx import DTYPES
 from lamina_prims import Operator
 from lamina_prims.registry import names
+from lamina_prims.schema import NUMPY_NAMES
 
 from .dtype_names import ALIASES
 from .methods import _PROPERTIES, _creates
@@ -105,6 +106,24 @@ def _parameters(op: Operator, method: bool, separate: bool) -> str:
     return ", ".join(parts)
 
 
+def _numpy_parameters(op: Operator, method: bool) -> str | None:
+    """The parameters with ``axis`` (required) for ``dim`` and ``keepdims`` for ``keepdim``; None without a ``dim``."""
+    names_ = [p.name for p in op.schema.parameters]
+    if "dim" not in names_ or op.variadic:
+        return None
+    parts = ["self"] if method else []
+    at = names_.index("dim")
+    for index, p in enumerate(op.schema.parameters):
+        if index == 0 and method:
+            continue
+        if index == at or (p.keyword_only and index < at and "*" not in parts):
+            parts += [] if "*" in parts else ["*"]
+        name = {ours: theirs for theirs, ours in NUMPY_NAMES.items()}.get(p.name, p.name)
+        text = f"{name}: {_annotation(p.annotation)}"
+        parts.append(text if p.required or index == at else f"{text} = {_default(p.default)}")
+    return ", ".join(parts)
+
+
 def _definitions(name: str, spelling: str, overloads: tuple[Operator, ...], returns: str | None = None) -> list[str]:
     method = spelling.startswith("Tensor.")
     lines: list[str] = []
@@ -114,6 +133,9 @@ def _definitions(name: str, spelling: str, overloads: tuple[Operator, ...], retu
         for separate in (False, True) if op.variadic else (False,):
             tail = extra if not separate or "*" in _parameters(op, method, separate) else ""
             lines.append(f"def {name}({_parameters(op, method, separate)}{tail}) -> {result}: ...")
+        numpy_parameters = _numpy_parameters(op, method)
+        if numpy_parameters is not None:
+            lines.append(f"def {name}({numpy_parameters}{extra}) -> {result}: ...")
     indent = "    " if method else ""
     mark = _IGNORE if name.startswith("__") else ""
     if len(lines) == 1:
