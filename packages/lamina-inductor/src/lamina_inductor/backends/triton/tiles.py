@@ -134,13 +134,17 @@ def _upper(extent: Any) -> int | None:
 def _walks_kept(phase: Loop, r: Symbol) -> bool:
     """Do most accesses step through memory by the kept axis rather than the reduced one?"""
     votes = 0
+    axes = {phase.axis, *(stmt.axis for stmt in walk(phase.body) if isinstance(stmt, Loop))}
     for stmt in walk(phase.body):
         if isinstance(stmt, (Load, Store)) and {phase.axis, r} <= as_expr(stmt.index).free_symbols:
-            votes += _step(stmt.index, phase.axis) - _step(stmt.index, r)
+            votes += _step(stmt.index, phase.axis, axes) - _step(stmt.index, r, axes)
     return votes > 0
 
 
-def _step(index: Expr, axis: Symbol) -> int:
-    """1 when the next element along the axis is the next one in memory, at the start of a tile."""
-    start: dict[Expr, int] = {s: 0 if s.name == axis.name or s.lower == 0 else SOME_SIZE for s in index.free_symbols}
+def _step(index: Expr, axis: Symbol, axes: set[Symbol]) -> int:
+    """1 when the next element along the axis is the next one in memory, at the start of a tile.
+
+    Sizes are not 0 there, though they may be: an index may be divided by one.
+    """
+    start: dict[Expr, int] = {s: 0 if s in axes else SOME_SIZE for s in index.free_symbols}
     return 1 if index.evaluate(start | {axis: 1}) - index.evaluate(start) == 1 else 0

@@ -25,7 +25,7 @@ __all__ = ["compile_kernels", "warm_up"]
 FEW = 3
 """As many kernels are compiled here: a process takes a second to start."""
 
-MOST = 8
+MOST = 12
 """Processes at most."""
 
 WARM = 4
