@@ -20,6 +20,7 @@ import lamina_dynamo as dynamo
 from lamina_dynamo import CaptureWarning, CompiledFunction, Config, disable, optimize, recording
 from lamina_dynamo.backends import interpret
 from lamina_dynamo.numpy_frontend import NumpyFrontend
+from lamina_dynamo.skip import skip_reason
 
 graphs = []
 
@@ -422,3 +423,11 @@ def test_methods_of_c_objects_are_not_frozen():
         return re.sub(r"\$(?P<n>[a-z]+)", lambda match: match.group("n").upper(), text)
 
     assert compiled(f)("$who likes $what") == "WHO likes WHAT"
+
+
+def test_finders_of_imports_are_left_alone():
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            return None
+
+    assert skip_reason(Finder.find_spec.__code__) == "part of importing a module"

@@ -87,6 +87,17 @@ def test_sizes_that_change_become_symbolic() -> None:
     assert lamina.compiler.summary().graphs - before == 2
 
 
+def test_sizes_stay_symbolic_in_reductions_and_products() -> None:
+    def mixed(x: Any, w: Any) -> Any:
+        return (_normed(x, w), x.sum(), x.max(axis=(0, 1)), x.T.mean(axis=-1), x.argmax(axis=0))
+
+    compiled = lamina.compile(mixed, backend="reference")
+    before = lamina.compiler.summary().graphs
+    for n in (6, 5, 4, 3):
+        _same(compiled(X[:n], W), mixed(X[:n], W))
+    assert lamina.compiler.summary().graphs - before == 2
+
+
 def test_what_has_no_compiled_form_runs_in_numpy_and_says_so_once() -> None:
     def sorted_sum(x: Any) -> Any:
         return np.sort(x, axis=0) * 2

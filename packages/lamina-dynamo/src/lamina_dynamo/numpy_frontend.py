@@ -17,6 +17,7 @@ from lamina_fx.symbolic import ShapeEnv, SymInt
 
 from .frontend import DataDependent, Member, SizePolicy
 from .guard import Ambient, Guard, array_matches
+from .numpy_fakes import FakeArray, broadcast_shape, known_shape
 from .source import Source
 
 __all__ = ["FakeArray", "NumpyFrontend"]
@@ -59,32 +60,6 @@ _PYTHON = [
 _WRITES = frozenset(f"operator.{name}" for name in [*_INPLACE, "setitem"]) | {"ndarray.fill", "ndarray.sort"}
 _REFUSED_METHODS = frozenset(["item", "tolist", "tobytes", "dump", "dumps", "tofile", "nonzero", "__array_interface__"])
 _DTYPES = {"bool": "bool"}
-
-
-class FakeArray:
-    """Shape and dtype of an array; ``scalar`` for NumPy's scalars, which are immutable."""
-
-    __slots__ = ("dtype", "scalar", "shape")
-
-    def __init__(self, shape: Sequence[Any], dtype: np.dtype[Any], scalar: bool = False) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.scalar = scalar
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    def ones(self) -> Any:
-        """Real data of this shape (sizes by their hints), without memory for it."""
-        one = np.ones((), self.dtype)
-        if self.scalar:
-            return one[()]
-        return np.broadcast_to(one, [s.hint if isinstance(s, SymInt) else s for s in self.shape])
-
-    def __repr__(self) -> str:
-        return f"FakeArray({self.shape}, {self.dtype})"
 
 
 class NumpyFrontend:
@@ -154,7 +129,9 @@ class NumpyFrontend:
             return result
         fake = _fake_result(result, id)
         if type(fake) is FakeArray and loose:
-            fake.shape = _broadcast([a.shape for a in args if type(a) is FakeArray]) or fake.shape
+            fake.shape = broadcast_shape([a.shape for a in args if type(a) is FakeArray]) or fake.shape
+        elif type(fake) is FakeArray and (shape := known_shape(id, args, kwargs)) is not None:
+            fake.shape = shape
         else:
             _specialize(args)
         return fake
@@ -296,24 +273,6 @@ def _is_elementwise(id: str) -> bool:
     if where == "operator":
         return name not in ("getitem", "matmul", "imatmul")
     return where == "numpy" and isinstance(getattr(np, name), np.ufunc) and name != "matmul"
-
-
-def _broadcast(shapes: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The broadcast shape; comparing symbolic sizes guards them."""
-    result: list[Any] = []
-    for shape in shapes:
-        missing = len(shape) - len(result)
-        if missing > 0:
-            result = [1] * missing + result
-        for position in range(1, len(shape) + 1):
-            size, have = shape[-position], result[-position]
-            if have is not size and (
-                (type(have) is int and have == 1) or (not (type(size) is int and size == 1) and bool(have == 1))
-            ):
-                result[-position] = size
-            elif have is not size and not (type(size) is int and size == 1):
-                bool(size == have)
-    return tuple(result)
 
 
 def _has_mask(index: Any) -> bool:

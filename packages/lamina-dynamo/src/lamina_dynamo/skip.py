@@ -30,6 +30,9 @@ _LIBRARIES = (
     "cupy", "cupy_backends", "triton",
 )  # fmt: skip
 
+_FINDERS = frozenset(("find_spec", "find_module", "create_module", "exec_module"))
+"""Methods of finders and loaders, which packages add to Python's own (for editable installs)."""
+
 
 def add_skipped_path(prefix: str) -> None:
     """Never capture frames of files below this folder (a front end's dispatcher, a backend)."""
@@ -49,6 +52,8 @@ def skip_reason(code: CodeType) -> str | None:
     parts = name.split(os.sep)
     if any(library in parts for library in _LIBRARIES):
         return "part of a library below capture"
+    if code.co_name in _FINDERS:
+        return "part of importing a module"
     real = name if os.path.isabs(name) else os.path.abspath(name)
     if real.startswith(_STANDARD) and not ("site-packages" in parts or "dist-packages" in parts):
         return "part of the standard library"
