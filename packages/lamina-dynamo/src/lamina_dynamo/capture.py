@@ -213,9 +213,13 @@ class Capture:
             raise error
         _core.skip(code, self.owner)
         line = getattr(error, "user_line", None) or f"{code.co_filename}:{code.co_firstlineno}"
-        last = traceback.extract_tb(error.__traceback__)[-1]
+        first: BaseException = error  # what failed first, which the others were raised from
+        while first.__cause__ is not None:
+            first = first.__cause__
+        last = traceback.extract_tb(first.__traceback__ or error.__traceback__)[-1]
+        what = str(error) if isinstance(error, InternalError) else f"{type(error).__name__}: {error}"
         warnings.warn(
-            f"{line}: {code.co_qualname} could not be compiled and runs in Python: {type(error).__name__}: {error} "
+            f"{line}: {code.co_qualname} could not be compiled and runs in Python: {what} "
             f"(at {last.filename.rpartition('/')[2]}:{last.lineno}; LAMINA_STRICT=1 raises instead)",
             CaptureWarning,
             stacklevel=_user_level(),
