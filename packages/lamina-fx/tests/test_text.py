@@ -286,3 +286,9 @@ def test_work_is_proportional_to_nodes(stage, limit):
 def test_a_long_graph_parses_back():
     graph = long_graph(5000)
     assert fx.parse(fx.print_graph(graph)) == graph
+
+
+def test_classes_of_array_libraries_are_no_constants():
+    graph = fx.Graph()
+    graph.output(graph.call_function("cast", (graph.placeholder("x"), np.float64)))
+    assert "numpy.float64" in str(graph)  # its dtype, shape and tobytes are descriptors
