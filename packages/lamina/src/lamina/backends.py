@@ -211,7 +211,7 @@ def _triton() -> Backend:
         backend.require_device()
     except RuntimeError as error:
         raise RuntimeError(
-            f"backend='triton' needs a GPU: {error}. For CPU tensors use backend='cpp', or name no backend"
+            f"{error}. backend='triton' needs a GPU: for CPU tensors use backend='cpp', or name no backend"
         ) from None
     return backend
 
