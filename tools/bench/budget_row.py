@@ -30,7 +30,7 @@ def least(run: Callable[[], Callable[[], Any]], repeats: int = 5) -> float:
     for _ in range(repeats):
         work = run()
         gc.collect()
-        with collector_paused():  # as in a compilation
+        with collector_paused:  # as in a compilation
             start = time.process_time()
             work()
             best = min(best, time.process_time() - start)
