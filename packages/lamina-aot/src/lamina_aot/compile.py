@@ -13,7 +13,7 @@ from lamina_fx import Graph
 from lamina_fx.expect import expect, wrong_kind
 
 from .checkpoint import recompute_checkpoints
-from .partition import partition
+from .partition import inputs_of_backward, partition
 from .recompute import recompute_cheap
 from .runtime import CompiledGraph, CompileGraph, Executable
 from .second import gradient_graph
@@ -46,6 +46,7 @@ def compile_captured(
     if not callable(compile_graph):
         raise wrong_kind("compile_captured", compile_graph, "a function compile_graph(graph, name)")
     joint = trace_joint(captured, inputs)
+    saved = inputs_of_backward(joint)
     recompute_checkpoints(joint)
     recompute_cheap(joint)
     observe("joint", joint.graph)
@@ -70,4 +71,5 @@ def compile_captured(
         compile_backward,
         compile_second,
         size_reader(joint.graph),
+        saved,
     )

@@ -68,6 +68,8 @@ class OutputInfo:
     tangent: int | None = None
     node: Node | None = None
     """The node of the captured graph whose value is differentiated, where there is one."""
+    inference: bool = False
+    """Made in an ``inference_mode`` inside the program: the result says so, and refuses to be saved for a backward."""
 
 
 @dataclass(frozen=True, slots=True)

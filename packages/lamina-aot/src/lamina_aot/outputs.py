@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from lamina_fx import Node
-from lamina_tensor import Tensor
+from lamina_tensor import Tensor, is_inference_mode_enabled
 
 from .joint import OutputInfo
 
@@ -41,7 +41,15 @@ def describe_outputs(
             roots += hidden
         for position, info in zip(positions, described, strict=True):
             infos[position] = info
-    return [info for info in infos if info is not None] + roots
+    made = zip(returned, [info for info in infos if info is not None], strict=True)
+    return [_marked(value, info) for value, info in made] + roots
+
+
+def _marked(value: Any, info: OutputInfo) -> OutputInfo:
+    """The description of a result that was made in an inference mode of the program's own."""
+    if info.kind in ("constant", "input") or is_inference_mode_enabled() or not value.is_inference():
+        return info
+    return replace(info, inference=True)
 
 
 def _of_inputs(value: Any, inputs: Sequence[Any]) -> OutputInfo | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lamina_fx import Graph, Node, ScalarSpec
 from lamina_fx.expect import expect
+from lamina_fx.node import iter_nodes
 from lamina_prims import operator
 
 from .costs import BANNED, CHEAP, FREE, MODERATE, bytes_of, recompute_cost
@@ -20,7 +21,7 @@ from .joint import JointGraph
 from .maxflow import INFINITE, Network
 from .symbols import free_symbols, size_reader
 
-__all__ = ["Partition", "ancestors", "extract", "partition"]
+__all__ = ["Partition", "ancestors", "extract", "inputs_of_backward", "partition"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,30 @@ def partition(joint: JointGraph, budget: float = 1.0) -> Partition:
                 break
             saved = min(saved, facts.cut(allowed, eager=True), key=_kept_bytes)
     return _split(joint, facts, saved)
+
+
+def inputs_of_backward(joint: JointGraph) -> frozenset[int]:
+    """Inputs, by position, that a step of the backward reads itself, or a view of them: what eager saves.
+
+    To be asked before anything is computed again in the backward.
+    """
+    behind: set[Node] = set(joint.tangents)
+    read: set[Node] = set()
+    for node in joint.graph.nodes:
+        used = () if node.op == "output" else tuple(iter_nodes((node.args, node.kwargs)))
+        if any(n in behind for n in used):
+            behind.add(node)
+            read.update(_viewed(n) for n in used)
+    return frozenset(k for k, n in enumerate(joint.graph.placeholders) if n in read)
+
+
+def _viewed(node: Node) -> Node:
+    while node.op == "call_function" and node.target != "getitem" and operator(node.target).alias:
+        inner = node.args[0]
+        if not isinstance(inner, Node):
+            break
+        node = inner
+    return node
 
 
 def _kept_bytes(saved: list[Node]) -> int:

@@ -125,6 +125,8 @@ class Replay(Interpreter):
                     stack.enter_context(lamina_tensor.no_grad())
                 elif region == "enable_grad":
                     stack.enter_context(lamina_tensor.enable_grad())
+                elif region == "inference_mode":  # what is made here refuses to be saved for a backward
+                    stack.enter_context(lamina_tensor.inference_mode())
                 elif region.startswith("autocast:") and not backward:  # gradients run in the dtypes they have
                     stack.enter_context(state_set(region.partition(":")[2]))
             self.traced.regions = (*(r for r in node.regions if r.startswith("checkpoint")), *backward)

@@ -40,14 +40,18 @@ class CompiledGraph:
     compile_second: Callable[[Sequence[Any]], Executable]
     """Compiles the gradients as a differentiable function of inputs and tangents (for ``create_graph``)."""
     sizes: SizeReader = field(default_factory=lambda: SizeReader({}))
+    saved_by_eager: frozenset[int] = frozenset()
+    """Inputs that eager would save for the backward: they must not be made in inference mode."""
     _backward: Executable | None = field(default=None, repr=False)
     _second: dict[tuple[bool, ...], Executable] = field(default_factory=dict, repr=False)
     """By which arguments have gradients themselves."""
 
     def __post_init__(self) -> None:
         outputs = self.joint.outputs
+        self._inference = tuple(k for k, o in enumerate(outputs) if o.inference)
         self._plain = (
             self.halves is None
+            and not self._inference
             and not self.joint.grad_updates
             and not self.joint.grad_inputs
             and [(o.kind, o.index) for o in outputs] == [("value", k) for k in range(self.joint.forward_count)]
@@ -76,8 +80,12 @@ class CompiledGraph:
         else:
             results = call_recorded(self, self._tape, inputs)
         if self._picked is not None:
-            return tuple([results[k] for k in self._picked])
-        return self._rebuild(inputs, results)
+            values = tuple([results[k] for k in self._picked])
+        else:
+            values = self._rebuild(inputs, results)
+        for k in self._inference:
+            values[k]._inference = True
+        return values
 
     # -- results ---------------------------------------------------------------------------------
 

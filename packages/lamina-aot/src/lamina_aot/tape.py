@@ -16,6 +16,7 @@ from lamina_tensor import Tensor
 from lamina_tensor._C import TensorBase, alias, is_grad_enabled, set_grad_enabled, wrap
 from lamina_tensor.autograd.node import _FREED, check_version, edge_of
 from lamina_tensor.autograd.node import Node as TapeNode
+from lamina_tensor.autograd.record import INFERENCE
 from lamina_tensor.autograd.reduce_gradient import reduce_gradient
 from lamina_tensor.creator import calling_user_code
 
@@ -165,6 +166,8 @@ class CompiledNode(TapeNode):
             if not isinstance(value, TensorBase):
                 saved.append((value, -1))
                 continue
+            if value._inference and is_input and k in compiled.saved_by_eager:
+                raise RuntimeError(INFERENCE)
             if not is_input and k < plan.returned:  # the result's history is this node: keeping it would be a cycle
                 value = alias(value, type(value), False)
             saved.append((value, value._version))

@@ -38,6 +38,8 @@ def mark_view(parent: TensorBase, view: TensorBase, step: ViewStep) -> None:
     base = parent._base
     view._base = parent if base is None else base
     view._is_view_flag = True
+    if parent._inference is not view._inference:  # it is the memory that is made in inference mode, or is not
+        view._inference = parent._inference
     if not is_grad_enabled() or (base is not None and parent._no_grad_view):
         view._no_grad_view = True
     view._grad_version = view._version

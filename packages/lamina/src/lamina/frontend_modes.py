@@ -41,26 +41,30 @@ class FrontendModes:
         return self._modes[name][1](value)
 
     def regions(self) -> tuple[str, ...]:
-        """``no_grad`` or ``enable_grad`` where the mode is not that of the frame's entry; ``autocast:bfloat16``."""
+        """``no_grad``, ``inference_mode`` or ``enable_grad`` where the mode is not that of the frame's entry;
+        ``autocast:bfloat16``.
+        """
         state = amp.autocast_state()
         found = () if state is None else (f"autocast:{state}",)
         now = _C.is_grad_enabled()
         if now:
             return found if self._entry_grad_mode else ("enable_grad", *found)
-        return ("no_grad", *found)
+        return ("inference_mode" if _C.is_inference() else "no_grad", *found)
 
     @contextmanager
     def entering(self, regions: tuple[str, ...]) -> Iterator[None]:
-        """While the block runs, the grad mode and autocast are those of these regions."""
-        wanted = [r for r in regions if r in ("no_grad", "enable_grad")]
+        """While the block runs, the grad mode, inference mode and autocast are those of these regions."""
+        wanted = [r for r in regions if r in ("no_grad", "inference_mode", "enable_grad")]
         state = next((r.partition(":")[2] for r in regions if r.startswith("autocast:")), None)
         if not wanted and state is None:
             yield
             return
         mode = wanted[-1] == "enable_grad" if wanted else _C.is_grad_enabled()
         before = _C.set_grad_enabled(mode)
+        inference = _C.set_inference(wanted[-1:] == ["inference_mode"] or _C.is_inference())
         try:
             with amp.state_set(state):
                 yield
         finally:
+            _C.set_inference(inference)
             _C.set_grad_enabled(before)

@@ -10,9 +10,9 @@ from .._C import TensorBase, collect
 from ..plan import Plan, plan_of
 from .node import OperatorNode, edge_of
 
-__all__ = ["record", "set_history"]
+__all__ = ["INFERENCE", "record", "set_history"]
 
-_INFERENCE = (
+INFERENCE = (
     "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor and "
     "use it in autograd."
 )
@@ -85,7 +85,7 @@ def _collect(plan: Plan, args: tuple[Any, ...], saved: tuple[bool, ...]) -> tupl
             else:
                 version = value._version
                 if value._inference:
-                    raise RuntimeError(_INFERENCE)
+                    raise RuntimeError(INFERENCE)
         elif kind == 1:
             edges.append(None)
             metas.append(None)

@@ -121,7 +121,7 @@ PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code) {
     t->storage = Py_NewRef(parent->storage);
     t->counter = Py_XNewRef(parent->counter);
     t->h.version = parent->h.version;
-    t->h.flags |= LAMINA_IS_VIEW;
+    t->h.flags = (t->h.flags & ~FLAG_INFERENCE) | LAMINA_IS_VIEW | (parent->h.flags & FLAG_INFERENCE);
     t->h.offset = (data - storage->start) / dtype_itemsize[t->h.dtype];
     return (PyObject *)t;
 }

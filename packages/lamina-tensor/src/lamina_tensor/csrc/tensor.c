@@ -142,7 +142,7 @@ static PyObject *attach_view(TensorObject *parent, PyArrayObject *array) {
     Py_XINCREF(parent->counter);
     t->counter = parent->counter;
     t->h.version = parent->h.version;
-    t->h.flags |= LAMINA_IS_VIEW;
+    t->h.flags = (t->h.flags & ~FLAG_INFERENCE) | LAMINA_IS_VIEW | (parent->h.flags & FLAG_INFERENCE);
     int64_t item = dtype_itemsize[t->h.dtype];
     t->h.offset = (PyArray_BYTES(array) - ((StorageObject *)parent->storage)->start) / item;
     return (PyObject *)t;
@@ -184,7 +184,7 @@ PyObject *alias_tensor(PyTypeObject *type, TensorObject *source, int fresh_count
     t->h.dtype = source->h.dtype;
     t->h.device = source->h.device;
     t->h.device_index = source->h.device_index;
-    t->h.flags |= source->h.flags & LAMINA_NO_DATA;
+    t->h.flags = (t->h.flags & ~FLAG_INFERENCE) | (source->h.flags & (LAMINA_NO_DATA | FLAG_INFERENCE));
     t->array = Py_XNewRef(source->array);
     t->storage = Py_XNewRef(source->storage);
     t->spec = Py_XNewRef(source->spec);
