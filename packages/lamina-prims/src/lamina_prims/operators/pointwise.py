@@ -23,6 +23,12 @@ def conjugate(x: Any) -> Any:
     return ops.conj_physical(x) if hasattr(x, "dtype") and element_type(x).kind == "complex" else x
 
 
+def _nothing(ct: Any, needs: Any) -> tuple[Any, Any]:
+    """The gradients of what is flat wherever it is differentiable: zeros, so that every leaf gets a gradient."""
+    zeros = ops.zeros_like(ct)
+    return zeros if needs[0] else None, zeros if needs[1] else None
+
+
 @primitive(
     names=("add", "Tensor.add", "Tensor.__add__", "Tensor.__radd__"),
     meta=Elementwise("add"),
@@ -126,8 +132,8 @@ def _(ct, out, other, needs):
     names=both("div", "divide"),
     in_place=True,
     samples=calls(
-        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="floor", gradient=False),
-        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="trunc", gradient=False),
+        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="floor"),
+        call(tensor(2, 3), tensor(3, low=0.5), rounding_mode="trunc"),
     ),
     errors=[error(RuntimeError, "rounding_mode", tensor(2), tensor(2), rounding_mode="up")],
 )
@@ -197,11 +203,11 @@ def floor_divide(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 
 @floor_divide.vjp
-def _():
-    return None, None
+def _(ct, needs):
+    return _nothing(ct, needs)
 
 
-@composite(names=("Tensor.__rfloordiv__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0, gradient=False)))
+@composite(names=("Tensor.__rfloordiv__",), samples=calls(call(tensor(2, 3, low=0.5), 2.0)))
 def rfloor_divide(input: Tensor, other: Tensor | Scalar) -> Tensor:
     """other // input."""
     return ops.floor_divide(other, input)
@@ -219,8 +225,8 @@ def trunc_divide(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 
 
 @trunc_divide.vjp
-def _():
-    return None, None
+def _(ct, needs):
+    return _nothing(ct, needs)
 
 
 @primitive(
