@@ -11,8 +11,8 @@ import numpy as np
 from lamina_fx import CPU, DTYPES, Device, DType, TensorSpec
 
 __all__ = [
-    "array_dtype", "array_namespace", "as_device", "device_namespace", "element_type", "is_array", "numpy_dtype",
-    "on_host", "plain_float", "register_arrays", "register_device", "spec_of",
+    "array_dtype", "array_namespace", "as_device", "converted", "device_namespace", "element_type", "is_array",
+    "numpy_dtype", "on_host", "plain_float", "register_arrays", "register_device", "spec_of",
 ]  # fmt: skip
 
 _SPECIAL = {
@@ -21,6 +21,8 @@ _SPECIAL = {
     "float8_e5m2": ml_dtypes.float8_e5m2,
 }
 _TO_NUMPY: dict[DType, np.dtype[Any]] = {d: np.dtype(_SPECIAL.get(d.name, d.name)) for d in DTYPES}
+_SATURATING = np.dtype(ml_dtypes.float8_e4m3fn)
+_LARGEST = float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).max)
 _FROM_NUMPY: dict[Any, DType] = {n: d for d, n in _TO_NUMPY.items()}
 
 
@@ -45,6 +47,16 @@ def array_dtype(dtype: Any) -> DType:
         if native in _FROM_NUMPY:
             return _FROM_NUMPY[native]
         raise TypeError(f"NumPy's dtype {converted} has no counterpart among {', '.join(map(str, DTYPES))}") from None
+
+
+def converted(value: Any, to: np.dtype[Any]) -> Any:
+    """``value.astype(to)``, but for float8_e4m3fn as PyTorch converts.
+
+    That type has no infinity: what is beyond its largest number, infinities too, becomes that number; NaN stays NaN.
+    """
+    if to == _SATURATING and value.dtype != to:
+        value = value.astype(np.float32).clip(-_LARGEST, _LARGEST)
+    return value.astype(to)
 
 
 def element_type(value: Any) -> DType:

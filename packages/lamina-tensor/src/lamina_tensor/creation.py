@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lamina_fx import CPU, Device, DType, bool_, complex64, complex128, float64, int64
+from lamina_fx import CPU, Device, DType, bool_, complex64, complex128, float8_e4m3fn, float64, int64
 from lamina_prims import operator
-from lamina_prims.arrays import as_device, numpy_dtype
+from lamina_prims.arrays import as_device, converted, numpy_dtype
 from lamina_prims.modes import MODES
 from lamina_prims.promotion import get_default_dtype
 from lamina_prims.registry import by_name, resolve
@@ -146,6 +146,8 @@ def _placed(made: Any, device: Any) -> Any:
 
 def _array(data: Any, dtype: DType | None, copy: bool) -> np.ndarray[Any, Any]:
     want = None if dtype is None else numpy_dtype(dtype)
+    if dtype is float8_e4m3fn:  # NumPy's conversion gives NaN for what is too large
+        return converted(_array(data, None, copy), numpy_dtype(dtype))
     if isinstance(data, np.ndarray):
         return np.array(data, dtype=want, copy=True if copy else None, order="K")
     if isinstance(data, np.generic):

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lamina_fx import float8_e4m3fn
 from lamina_prims import operator
+from lamina_prims.arrays import converted
 from lamina_prims.modes import MODES
 
 from ._C import TensorBase, bump, is_grad_enabled, wrap, wrap_view
@@ -208,7 +210,7 @@ def _array_write(tensor: Any, index: Any, items: tuple[Any, ...], value: Any) ->
         value = value.real
     try:
         with np.errstate(all="ignore"):
-            array[index] = value
+            array[index] = converted(np.asarray(value), array.dtype) if tensor.dtype is float8_e4m3fn else value
     except IndexError:
         _parse(tensor, items)
         raise

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lamina_fx import float8_e4m3fn
 from lamina_prims import Operator, operator
+from lamina_prims.arrays import converted
 from lamina_prims.modes import MODES
 
 from ._C import CudaStorage, TensorBase, alias, bump, is_grad_enabled, scan, write_ufunc
@@ -205,6 +207,8 @@ def copy_into(target: Any, source: Any, non_blocking: bool = False) -> Any:
         if value.dtype.kind == "c" and array.dtype.kind != "c":
             value = value.real
         with np.errstate(all="ignore"):
+            if target.dtype is float8_e4m3fn:
+                value = converted(value, array.dtype)
             np.copyto(array, value, casting="unsafe")
         bump(target)
         return target

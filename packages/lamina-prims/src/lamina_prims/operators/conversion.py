@@ -8,7 +8,16 @@ import numpy as np
 
 from lamina_fx import CPU, Device, DType, TensorSpec, dtype_of
 
-from ..arrays import array_namespace, as_device, device_namespace, element_type, numpy_dtype, on_host, spec_of
+from ..arrays import (
+    array_namespace,
+    as_device,
+    converted,
+    device_namespace,
+    element_type,
+    numpy_dtype,
+    on_host,
+    spec_of,
+)
 from ..registry import both, composite, primitive
 from ..samples import call, calls, tensor
 from ..strides import elementwise_strides
@@ -32,7 +41,7 @@ def _convert(input: Any, dtype: DType) -> Any:
     if input.dtype.kind == "c" and to.kind != "c" and dtype.kind != "bool":
         input = input.real
     with np.errstate(all="ignore"):
-        return input.astype(to)
+        return converted(input, to)
 
 
 @primitive(
@@ -46,7 +55,9 @@ def _convert(input: Any, dtype: DType) -> Any:
     ),
 )
 def convert_element_type(input: Tensor, dtype: DType) -> Tensor:
-    """The elements as ``dtype``. Floats to ints truncate, complex to real drops the imaginary part."""
+    """The elements as ``dtype``. Floats to ints truncate, complex to real drops the imaginary part, float8_e4m3fn takes
+    its largest number for all beyond it.
+    """
     ...
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lamina_fx import Device, DType, TensorSpec, float64, int64
 
-from ..arrays import array_dtype, as_device, device_namespace, element_type, numpy_dtype
+from ..arrays import array_dtype, as_device, converted, device_namespace, element_type, numpy_dtype
 from ..dims import as_shape
 from ..promotion import get_default_dtype, scalar_dtype
 from ..registry import both, composite, ops, primitive
@@ -45,7 +45,7 @@ def _full_meta(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
 def _full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     spec = _full_meta(size, fill_value, dtype=dtype, device=device)
     xp = _namespace(device)
-    value = np.asarray(fill_value).astype(numpy_dtype(spec.dtype))[()]
+    value = converted(np.asarray(fill_value), numpy_dtype(spec.dtype))[()]
     return xp.full(tuple(map(int, spec.shape)), value, dtype=numpy_dtype(spec.dtype))
 
 

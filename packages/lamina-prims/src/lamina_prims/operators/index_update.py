@@ -9,7 +9,7 @@ import numpy as np
 
 from lamina_fx import TensorSpec, bool_
 
-from ..arrays import array_namespace, element_type
+from ..arrays import array_namespace, converted, element_type
 from ..dims import broadcast_shapes, canonical_dim, same_sizes, surely_same
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
@@ -205,7 +205,7 @@ def _copy_meta(input: Any, value: Any) -> None:
 def _copy_to(input: Any, value: Any) -> None:
     _copy_meta(input, value)
     with np.errstate(all="ignore"):
-        input[...] = value.astype(input.dtype)
+        input[...] = converted(value, input.dtype)
 
 
 @primitive(meta=_copy_meta, reference=_copy_to, effect="write")

@@ -40,14 +40,17 @@ def decode(xp: Any, codes: Any, dtype: DType) -> Any:
 def encode(xp: Any, numbers: Any, dtype: DType) -> Any:
     """The bytes that stand for numbers on the device, rounded to the nearest, to even on a tie.
 
-    What is too large becomes infinity (float8_e5m2) or NaN (float8_e4m3fn, which has no infinity).
+    What is too large becomes infinity (float8_e5m2) or the largest number (float8_e4m3fn, which has no infinity).
     """
-    wide = numbers.astype(np.float64)
+    single = numbers if dtype is float8_e5m2 else numbers.astype(np.float32)  # as on the CPU
+    wide = single.astype(np.float64)
     size, midpoints = xp.abs(wide), xp.asarray(_midpoints(dtype))
     code = xp.searchsorted(midpoints, size.reshape(-1), side="left").reshape(size.shape)
     last = int(_midpoints(dtype).size) - 1
     tie = size == midpoints[xp.minimum(code, last)]
     code = code + (tie & (code % 2 == 1)).astype(np.int64)
     nan = 0x7E if dtype is float8_e5m2 else 0x7F
+    if dtype is not float8_e5m2:
+        code = xp.minimum(code, last)
     code = xp.where(xp.isnan(wide), nan, code) + 128 * xp.signbit(wide).astype(np.int64)
     return xp.ascontiguousarray(code.astype(np.uint8)).reshape(numbers.shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lamina_fx import Device
-from lamina_prims.arrays import numpy_dtype
+from lamina_prims.arrays import converted, numpy_dtype
 
 from .. import _C
 from .activation import active_provider, device_index, is_float8, on_device, stored_dtype
@@ -69,7 +69,7 @@ def copy_data(target: Any, source: Any, non_blocking: bool = False) -> None:
             active_provider().to_host(source._array, target._array)
             return
         with np.errstate(all="ignore"):
-            np.copyto(target._array, _real(host_copy(source), target), casting="unsafe")
+            np.copyto(target._array, converted(_real(host_copy(source), target), target._array.dtype))
         return
     index = target.device.index
     if source.device != target.device:

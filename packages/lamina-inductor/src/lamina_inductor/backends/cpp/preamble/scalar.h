@@ -91,7 +91,7 @@ LM_INLINE u8 lm_f8_round(f32 x, int mantissa, int min_exponent) {
 }
 LM_INLINE f8e4m3 lm_to_f8e4m3(f32 x) {
     u8 m = lm_f8_round(x, 3, -6);
-    u8 magnitude = x != x || m > 0x7eu || __builtin_fabsf(x) > 464.0f ? 0x7fu : m;
+    u8 magnitude = x != x ? 0x7fu : (m > 0x7eu || __builtin_fabsf(x) > 464.0f ? 0x7eu : m); // no infinity: the largest
     return (u8)(magnitude | ((lm_bits_u32(x) >> 24) & 0x80u));
 }
 LM_INLINE f8e5m2 lm_to_f8e5m2(f32 x) {
