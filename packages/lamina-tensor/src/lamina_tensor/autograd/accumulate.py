@@ -7,8 +7,8 @@ from typing import Any
 
 from lamina_prims import operator
 
-from .._C import TensorBase, alias, is_grad_enabled
-from ..storage import TracedStorage
+from .._C import TensorBase, alias, is_grad_enabled, wrap
+from ..storage import TracedStorage, is_host
 
 __all__ = ["accumulate_gradient", "check_gradient"]
 
@@ -34,8 +34,11 @@ def accumulate_gradient(leaf: Any, box: list[Any]) -> None:
 
 def _owned(leaf: Any, gradient: Any, unshared: bool) -> Any:
     """The gradient as a tensor that shares its memory with nothing else."""
+    other = gradient._strides != leaf._strides and _is_fixed(leaf) and not _has_layout_of(leaf, gradient)
     if type(gradient.storage) is TracedStorage and not is_grad_enabled():
-        return gradient.storage.tracer.copy(gradient)
+        return gradient.storage.tracer.copy(_in_layout_of(leaf, gradient) if other else gradient)
+    if other:
+        return _in_layout_of(leaf, gradient)
     if is_grad_enabled():
         return gradient if unshared else operator("clone")(gradient)
     storage = gradient.storage
@@ -44,6 +47,44 @@ def _owned(leaf: Any, gradient: Any, unshared: bool) -> Any:
     if alone and (gradient._array is None or gradient._array.base is None):
         return alias(gradient, type(gradient), False)
     return operator("clone")(gradient)
+
+
+def _is_fixed(leaf: Any) -> bool:
+    """Are all sizes and strides numbers: comparing symbolic ones would guard."""
+    return all(type(n) is int for n in (*leaf._sizes, *leaf._strides))
+
+
+def _order(leaf: Any) -> list[int]:
+    """The dimensions from the outermost in: the leaf's own order where its memory is dense, otherwise row-major."""
+    sizes, strides = leaf._sizes, leaf._strides
+    order = sorted(range(len(sizes)), key=lambda d: -strides[d])
+    step = 1
+    for d in reversed(order):
+        if sizes[d] != 1:
+            if strides[d] != step:
+                return list(range(len(sizes)))
+            step *= sizes[d]
+    return order
+
+
+def _has_layout_of(leaf: Any, gradient: Any) -> bool:
+    step, sizes = 1, leaf._sizes
+    for d in reversed(_order(leaf)):
+        if sizes[d] != 1:
+            if gradient._strides[d] != step:
+                return 0 in sizes
+            step *= sizes[d]
+    return True
+
+
+def _in_layout_of(leaf: Any, gradient: Any) -> Any:
+    """A copy whose strides are the leaf's, as PyTorch keeps ``.grad``: an optimizer walks both in one order."""
+    order = _order(leaf)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    if is_host(gradient) and not is_grad_enabled():
+        return wrap(gradient._array.transpose(order).copy().transpose(back))
+    moved = operator("permute")(gradient, tuple(order))
+    return operator("permute")(operator("contiguous")(moved), tuple(back))
 
 
 def check_gradient(tensor: Any, given: Any, index: int) -> None:
