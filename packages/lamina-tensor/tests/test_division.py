@@ -56,3 +56,10 @@ def test_the_smallest_integer_by_minus_one_wraps() -> None:
     low, one = lt.tensor([-128, 7], dtype=lt.int8), lt.tensor([-1, -1], dtype=lt.int8)
     assert (low // one).tolist() == [-128, -7]
     assert (low % one).tolist() == [0, 0]
+
+
+def test_divmod_is_floor_division_and_remainder() -> None:
+    x = lt.tensor([3.0, -0.25])
+    for left, right in [(x, 2), (2, x), (x, lt.tensor([2.0, 3.0])), (N, 2)]:
+        quotients, rest = divmod(left, right)
+        assert quotients.tolist() == (left // right).tolist() and rest.tolist() == (left % right).tolist()

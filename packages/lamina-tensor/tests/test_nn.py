@@ -205,3 +205,13 @@ def test_initialisers_fill_in_place() -> None:
     kernel = nn.init.dirac_(lt.empty(3, 3, 3))
     x = lt.randn(1, 3, 7)
     np.testing.assert_allclose(nn.functional.conv1d(x, kernel, padding=1).numpy(), x.numpy(), rtol=1e-6)
+
+
+def test_one_hot_finds_the_number_of_classes() -> None:
+    numbers = lt.tensor([[0, 2], [1, 0]])
+    assert nn.functional.one_hot(numbers).tolist() == nn.functional.one_hot(numbers, 3).tolist()
+    assert nn.functional.one_hot(numbers[:0], 3).shape == (0, 2, 3)
+    with pytest.raises(RuntimeError, match="Can not infer total number of classes from empty tensor"):
+        nn.functional.one_hot(numbers[:0])
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        nn.functional.one_hot(numbers, -2)

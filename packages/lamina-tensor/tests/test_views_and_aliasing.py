@@ -145,3 +145,15 @@ def test_metadata_changes_in_place() -> None:
     x = lt.arange(6.0).reshape(2, 3)
     assert x.t_().shape == (3, 2) and x.unsqueeze_(0).shape == (1, 3, 2) and x.squeeze_().shape == (3, 2)
     assert x.resize_(2, 2).tolist() == [[0, 3], [1, 4]]
+
+
+def test_as_strided_in_place_counts_from_the_storage() -> None:
+    x = lt.arange(6.0)
+    y = x[2:]
+    assert y.as_strided_((2, 2), (1, 2), 1) is y and y.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    y[0, 0] = 9
+    assert x.tolist() == [0.0, 9.0, 2.0, 3.0, 4.0, 5.0]
+    leaf = lt.arange(6.0).requires_grad_()
+    z = leaf * 2
+    z.as_strided_((2, 2), (1, 1)).sum().backward()
+    assert leaf.grad.tolist() == [2.0, 4.0, 2.0, 0.0, 0.0, 0.0]

@@ -50,6 +50,17 @@ class MetadataChanges:
 
     swapaxes_ = swapdims_ = transpose_
 
+    def as_strided_(self: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+        """Show the storage with these sizes, strides and offset (in elements); returns the tensor."""
+        return _reshaped(self, "as_strided.storage", size, stride, storage_offset)
+
+    def __divmod__(self: Any, other: Any) -> Any:
+        """The quotients rounded down, and what remains: ``divmod(tensor, other)``."""
+        return self // other, self % other
+
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return other // self, other % self
+
     def resize_(self: Any, *sizes: Any) -> Any:
         """Change the shape; new elements, if it grows, are not initialised. Returns the tensor.
 

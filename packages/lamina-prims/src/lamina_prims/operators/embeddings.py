@@ -186,6 +186,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     _integers("one_hot", tensor)
     if num_classes < 0:
-        raise RuntimeError("one_hot: pass num_classes; a graph cannot look for the largest class number")
+        raise RuntimeError(
+            "one_hot: num_classes must not be negative; a graph cannot look for the largest class number"
+        )
     place = ops.arange(num_classes, device=tensor.device)
     return ops.convert_element_type(ops.eq(ops.unsqueeze(tensor, -1), place), int64)

@@ -33,6 +33,24 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *namespace_names(_PREFIX)})
 
 
+# -- classes ----------------------------------------------------------------------------------------
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the class number and 0 elsewhere: (*) -> int64 (*, num_classes).
+
+    ``num_classes=-1`` takes the largest class number plus 1, which ends a captured graph.
+
+    Raises:
+        RuntimeError: no integers; no elements, of which none is the largest.
+    """
+    if num_classes == -1 and tensor.dtype.kind == "int":
+        if tensor.numel() == 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        num_classes = int(tensor.max().item()) + 1
+    return operator("one_hot")(tensor, num_classes)
+
+
 # -- dropout ----------------------------------------------------------------------------------------
 
 
