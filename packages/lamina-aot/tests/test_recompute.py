@@ -10,7 +10,7 @@ from programs import Recorder, graph_of, run_by_operators
 
 from lamina_aot import compile_captured
 from lamina_aot.recompute import LARGE
-from lamina_fx import Graph, Node
+from lamina_fx import Graph, Node, bfloat16
 from lamina_tensor import from_numpy
 
 ROWS, SMALL = LARGE // 4 // 256, 8
@@ -44,6 +44,25 @@ def run(activation: str, rows: int) -> tuple[Graph, list[Any]]:
         for have, want in zip(found, (w.grad, v.grad), strict=True):
             np.testing.assert_allclose(have.numpy(), want.numpy(), rtol=2e-4, atol=1e-4)
     return seen.graphs["joint"], [n for n in seen.graphs["joint"].nodes if n.op == "call_function"]
+
+
+def test_weights_that_are_converted_for_products_are_kept() -> None:
+    """As ``autocast`` does: made again in the backward, each would be a kernel of its own."""
+
+    def build(g: Graph, x: Node, w: Node) -> Any:
+        weight = g.call_function("convert_element_type", (w, bfloat16))
+        h = g.call_function("matmul", (g.call_function("convert_element_type", (x, bfloat16)), weight))
+        total = g.call_function("sum", (g.call_function("tanh", (h,)),))
+        g.call_function("autograd.backward", (total,), effect="grad")
+        return (total,)
+
+    rows = LARGE // 2 // 128
+    x, w = (from_numpy(np.ones(shape, np.float32)).requires_grad_() for shape in ((8, rows), (rows, 256)))
+    seen = Recorder()
+    compile_captured(graph_of(build, tuple(x.shape), tuple(w.shape)), [x, w], run_by_operators, observe=seen)(x, w)
+    nodes = [n for n in seen.graphs["joint"].nodes if n.op == "call_function"]
+    made = [n for n in nodes if n.target == "convert_element_type" and tuple(n.spec.shape) == (rows, 256)]
+    assert len([n for n in made if n.spec.dtype is bfloat16]) == 1
 
 
 def copies(nodes: list[Any], target: str) -> list[Any]:

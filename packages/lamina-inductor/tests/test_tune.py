@@ -90,6 +90,22 @@ def test_large_tiles_need_much() -> None:
     assert resources(SQUARE, GemmCandidate(128, 256, 64, 8, 4), gpu_of(90)).shared == 196608
 
 
+def test_wide_epilogues_need_memory_and_registers_of_their_own() -> None:
+    """An optimizer's step behind a persistent 128 x 256 product took 278584 bytes of shared memory."""
+    update = replace(SQUARE, epilogue="sqrt+div", epilogue_bytes=26.0, epilogue_cost=40, epilogue_widest=4)
+    assert not fits(update, GemmCandidate(128, 256, 64, 8, 3, persistent=True), gpu_of(90))
+    assert resources(update, GemmCandidate(128, 256, 64, 8, 3, persistent=True), gpu_of(90)).shared == 278528
+    assert fits(replace(update, epilogue_widest=2), GemmCandidate(128, 256, 64, 8, 3, persistent=True), gpu_of(90))
+
+
+def test_attentions_gradients_are_read_by_descriptors_where_these_can_be() -> None:
+    problem = AttentionProblem("bfloat16", 192, 1024, 1024, 64, 64, True, backward=True, described=True)
+    best = rank(problem, candidates(problem), gpu_of(90))[0]
+    assert best == AttentionCandidate(64, 64, 4, 3, descriptors=True)
+    for other in (rank(problem, candidates(problem), gpu_of(80)), ranked(replace(problem, described=False))):
+        assert not any(c.descriptors for c in other)
+
+
 def test_thin_products_are_split() -> None:
     best = next(c for c in ranked(THIN) if isinstance(c, GemmCandidate))
     one = replace(best, split=1)

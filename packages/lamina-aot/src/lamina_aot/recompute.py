@@ -3,14 +3,14 @@
 Where forward and backward are one graph, nothing is cut. What the derivatives themselves compute again (attention's
 scores) stays apart from the forward's by its region, ``backward``. This pass does the same for a large pointwise value
 that the backward reads, where everything it is made from is kept for the backward anyway: what GELU returns is made
-again from its argument, instead of both being kept.
+again from its argument, instead of both being kept. Weights that are converted for products (``autocast``) are kept.
 """
 
 from __future__ import annotations
 
 from lamina_fx import Node
 
-from .costs import CHEAP, FREE, bytes_of, recompute_cost
+from .costs import BANNED, CHEAP, FREE, bytes_of, recompute_cost
 from .joint import JointGraph
 
 __all__ = ["recompute_cheap"]
@@ -31,7 +31,7 @@ def recompute_cheap(joint: JointGraph) -> None:
         readers = sorted((u for u in node.users if u in inside), key=order.__getitem__)
         if not readers or recompute_cost(node) != CHEAP or _returned(node):
             continue
-        if not all(_kept(i, inside) for i in node.all_input_nodes):
+        if not all(_kept(i, inside) for i in node.all_input_nodes) or _is_converted_weight(node, readers):
             continue
         with joint.graph.inserting_before(readers[0]):
             copy = joint.graph.node_copy(node, lambda i: i)
@@ -42,6 +42,17 @@ def recompute_cheap(joint: JointGraph) -> None:
 
 def _returned(node: Node) -> bool:
     return any(user.op == "output" or user.effect is not None for user in node.users)
+
+
+def _is_converted_weight(node: Node, readers: list[Node]) -> bool:
+    """An input in another dtype, for products alone: making it again is a kernel that fuses with nothing."""
+    of_input = all(i.op in ("placeholder", "get_attr") for i in node.all_input_nodes)
+    return node.target == "convert_element_type" and of_input and all(map(_is_for_products, readers))
+
+
+def _is_for_products(node: Node) -> bool:
+    cost = recompute_cost(node)
+    return cost == BANNED or (cost == FREE and node.op == "call_function" and all(map(_is_for_products, node.users)))
 
 
 def _kept(node: Node, inside: set[Node]) -> bool:

@@ -12,6 +12,9 @@ from stub_device import StubDevice
 import lamina
 from lamina import nn
 from lamina.nn import functional as F
+from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_inductor.backends.triton import TritonBackend
+from lamina_prims import decompose, ops
 
 
 def check(fn: Callable[..., Any], *inputs: Any, tolerance: float = 1e-5) -> Any:
@@ -150,6 +153,26 @@ def test_memory_that_begins_anywhere(device: StubDevice, start: int) -> None:
     np.testing.assert_array_equal(flat.cpu().numpy(), wanted)
 
 
+def test_workspaces_are_given_back_with_the_cache(device: StubDevice) -> None:
+    run, x = lamina.compile(lambda x: ((x @ x.t()).softmax(-1) @ x).sum(0)), X.cuda()
+    wanted = run(x).cpu().numpy()
+    before = lamina.cuda.memory_allocated()
+    lamina.cuda.empty_cache()
+    assert lamina.cuda.memory_allocated() < before
+    np.testing.assert_array_equal(run(x).cpu().numpy(), wanted)
+
+
+def test_steps_are_timed(device: StubDevice) -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(
+        graph.placeholder("x", spec=TensorSpec((37, 20), float32, device=lamina.device("cuda")))
+    )
+    graph.output((ops.exp(ops.matmul(x, ops.permute(x, (1, 0)))).node,))
+    artifact = TritonBackend().compile(decompose(graph, level="prims"), name="timed")
+    times = artifact.time_steps(X.cuda())
+    assert [name for name, _ in times] == ["product", "k0_exp"] and [s for _, s in times] == [0.25e-3, 0.25e-3]
+
+
 def test_sizes_that_change_need_no_new_program(device: StubDevice) -> None:
     count = len(device.programs)
     run = lamina.compile(lambda x, y: ((x @ y).softmax(-1).sum(0), x.sum()), dynamic=True)
@@ -160,6 +183,15 @@ def test_sizes_that_change_need_no_new_program(device: StubDevice) -> None:
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-3, atol=1e-4)
     assert len(device.programs) == count + 1
+
+
+def test_an_index_may_be_divided_by_a_size_that_changes(device: StubDevice) -> None:
+    run = lamina.compile(lambda x: x.t().reshape(x.shape).sum(0), dynamic=True)
+    for shape in ((5, 9), (700, 33)):
+        x = lamina.randn(*shape)
+        np.testing.assert_allclose(
+            run(x.cuda()).cpu().numpy(), x.t().reshape(shape).sum(0).numpy(), rtol=1e-3, atol=1e-3
+        )
 
 
 def test_a_bad_index_is_raised_when_the_device_is_waited_for(device: StubDevice) -> None:
