@@ -8,6 +8,7 @@ import numpy as np
 
 from lamina_fx import Device, DType, bool_, complex64, float32, int64
 from lamina_prims import operator
+from lamina_prims.memory_formats import in_format, order_of
 from lamina_prims.modes import MODES, NeedsValues
 
 from ._C import TensorBase
@@ -156,7 +157,8 @@ class Conversion:
             changed = _moved(changed, device, non_blocking)
         if dtype is not None and dtype is not changed.dtype:
             changed = operator("convert_element_type")(changed, dtype)
-        return operator("clone")(self) if copy and changed is self else changed
+        changed = operator("clone")(self) if copy and changed is self else changed
+        return changed if kwargs.get("memory_format") is None else in_format(changed, kwargs["memory_format"])
 
     def type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Name of the type (``"lamina.FloatTensor"``), or the tensor converted to a dtype."""
@@ -172,7 +174,7 @@ class Conversion:
 
     def cpu(self: Any, memory_format: Any = None) -> Any:
         """On the CPU; itself when it is there."""
-        return self.to(Device("cpu"))
+        return self.to(Device("cpu"), memory_format=memory_format)
 
     def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
         """On a GPU; itself when it is there. ``non_blocking``: from pinned memory, the copy is only begun."""
@@ -180,7 +182,9 @@ class Conversion:
         return self.to(Device(where), non_blocking=non_blocking)
 
     def contiguous(self: Any, memory_format: Any = None) -> Any:
-        """Row-major; itself when it is so already."""
+        """Row-major, or with the channels last as ``memory_format`` says; itself when it is so already."""
+        if order_of(memory_format) is not None:
+            return in_format(self, memory_format)
         if self.is_contiguous():
             return self
         return operator("clone")(self, memory_format="contiguous_format")

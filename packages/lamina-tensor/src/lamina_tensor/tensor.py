@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lamina_fx import TensorSpec
 from lamina_prims import Operator, operator
+from lamina_prims.memory_formats import order_of
 
 from ._C import TensorBase, alias, become
 from .autograd.engine import backward
@@ -108,8 +110,14 @@ class Tensor(TensorBase, Conversion, MetadataChanges):
         return self.storage
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Are the elements in row-major order without gaps."""
-        return memory_format in (None, "contiguous_format") and self.spec.is_contiguous()
+        """Are the elements in row-major order without gaps; or, as ``memory_format`` says, with the channels last."""
+        order = order_of(memory_format)
+        if order is None:
+            return memory_format in (None, "contiguous_format") and self.spec.is_contiguous()
+        if self.ndim != len(order):
+            return False
+        shape, strides = (tuple([given[d] for d in order]) for given in (self.shape, self.stride()))
+        return TensorSpec(shape, self.dtype, strides).is_contiguous()
 
     def is_set_to(self, other: Tensor) -> bool:
         """Is ``other`` exactly the same view of the same memory."""

@@ -18,6 +18,7 @@ from ..arrays import (
     on_host,
     spec_of,
 )
+from ..memory_formats import in_format, order_of
 from ..registry import both, composite, primitive
 from ..samples import call, calls, tensor
 from ..strides import elementwise_strides
@@ -76,9 +77,8 @@ def to_dtype(
     input: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False, *, memory_format: Any = None
 ) -> Tensor:
     """``input`` converted to ``dtype``; the same tensor when it has it already, unless ``copy``."""
-    if element_type(input) is dtype:
-        return clone(input) if copy else input
-    return convert_element_type(input, dtype)
+    changed = input if element_type(input) is dtype else convert_element_type(input, dtype)
+    return in_format(clone(input) if copy and changed is input else changed, memory_format)
 
 
 def _put(input: Any, device: Any) -> Any:
@@ -123,7 +123,7 @@ def to_device(
         changed = device_put(input, as_device(device))
     if dtype is not None and element_type(input) is not dtype:
         changed = convert_element_type(changed, dtype)
-    return clone(input) if copy and changed is input else changed
+    return in_format(clone(input) if copy and changed is input else changed, memory_format)
 
 
 @composite(id="to.other", names=("Tensor.to",), samples=calls(call(tensor(2, 3), tensor(1, dtype="float64"))))
@@ -182,5 +182,7 @@ def _(ct):
 
 @composite(names=("Tensor.contiguous",), samples=calls(call(tensor(2, 3)), call(tensor(2, 3, kind="transposed"))))
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """``input`` itself when it is row-major already, otherwise a row-major copy."""
+    """``input`` itself when it is row-major (or has its channels last, as told) already, otherwise a copy that is."""
+    if order_of(memory_format) is not None:
+        return in_format(input, memory_format)
     return input if spec_of(input).is_contiguous() else clone(input, memory_format="contiguous_format")

@@ -396,7 +396,10 @@ class Module:
         """Convert floating-point parameters and buffers to a dtype, and everything to a device."""
 
         def convert(tensor: Tensor) -> Tensor:
-            moved = tensor.to(*args, **kwargs)
+            if tensor.ndim not in (4, 5):  # others have no channels to be last
+                moved = tensor.to(*args, **{k: v for k, v in kwargs.items() if k != "memory_format"})
+            else:
+                moved = tensor.to(*args, **kwargs)
             if moved.dtype is not tensor.dtype and not tensor.dtype.is_floating_point:
                 return tensor.to(moved.device)
             return moved

@@ -1,0 +1,43 @@
+"""``channels_last``: where elements lie, and what stays the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lamina_tensor as lt
+
+
+def test_channels_last_is_an_order_in_memory() -> None:
+    x = lt.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    y = x.to(memory_format=lt.channels_last)
+    assert y.shape == x.shape and y.stride() == (60, 1, 15, 3)
+    np.testing.assert_array_equal(y.numpy(), x.numpy())
+    assert y.is_contiguous(memory_format=lt.channels_last) and not y.is_contiguous()
+    assert x.is_contiguous() and not x.is_contiguous(memory_format=lt.channels_last)
+    assert y.to(memory_format=lt.channels_last) is y and y.contiguous(memory_format=lt.channels_last) is y
+    assert x.contiguous(memory_format=lt.channels_last).stride() == y.stride()
+    assert (
+        y.contiguous().stride() == x.stride() and x.to(lt.float64, memory_format=lt.channels_last).dtype == lt.float64
+    )
+    assert (y + 1).stride() == y.stride()
+
+
+def test_formats_are_for_a_number_of_dimensions() -> None:
+    x = lt.zeros(2, 3, 4, 5, 6)
+    assert x.to(memory_format=lt.channels_last_3d).stride() == (360, 1, 90, 18, 3)
+    assert not x.is_contiguous(memory_format=lt.channels_last)
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        x.to(memory_format=lt.channels_last)
+
+
+def test_gradients_pass() -> None:
+    x = lt.ones(1, 2, 2, 2, requires_grad=True)
+    (x.contiguous(memory_format=lt.channels_last) * lt.arange(8.0).reshape(1, 2, 2, 2)).sum().backward()
+    assert x.grad is not None and x.grad.flatten().tolist() == list(range(8))
+
+
+def test_modules_change_their_images_alone() -> None:
+    model = lt.nn.Sequential(lt.nn.Conv2d(3, 8, 3), lt.nn.BatchNorm2d(8)).to(memory_format=lt.channels_last)
+    assert model[0].weight.is_contiguous(memory_format=lt.channels_last)
+    assert model[0].bias.is_contiguous() and model[0].weight.is_leaf and model[0].weight.requires_grad
