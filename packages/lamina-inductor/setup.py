@@ -12,7 +12,9 @@ SOURCES = (
     *("module", "program", "plan", "inputs", "workspace", "pool"),
     *("gemm", "convolution", "microkernel", "attention"),
 )
-CUDA_SOURCES = ("module", "program", "plan", "inputs", "steps", "workspace", "errors", "graph", "timing", "driver", "blas")
+CUDA_SOURCES = (
+    *("module", "program", "plan", "inputs", "steps", "workspace", "errors", "graph", "timing", "driver", "blas"),
+)
 
 FLAGS = [
     "-std=c++17",
