@@ -9,6 +9,7 @@ import collections
 import functools
 import queue
 import re
+import threading
 import types
 import weakref
 from collections.abc import Callable
@@ -220,3 +221,24 @@ def test_requires_grad_of_an_argument() -> None:
     assert_captured(f, lambda: (lamina.ones(3), True), graphs=1)
     assert_captured(f, lambda: (*leaf(), True), graphs=1)
     assert_captured(g, leaf, graphs=1, breaks=1)
+
+
+def test_thread_local_attributes_are_read_and_written_by_their_class() -> None:
+    """``threading.local`` keeps a dictionary for each thread, which only its own attribute access finds."""
+    state = threading.local()
+
+    def first_time() -> bool:
+        try:
+            return state.seen
+        except AttributeError:
+            state.seen = False
+            return True
+
+    @lamina.compile
+    def f(x: lamina.Tensor) -> lamina.Tensor:
+        y = x * 2
+        return y + 1 if first_time() else y
+
+    x = lamina.ones(2)
+    assert [f(x).tolist() for _ in range(3)] == [[3.0, 3.0], [2.0, 2.0], [2.0, 2.0]]
+    assert state.seen is False

@@ -23,6 +23,7 @@ from ..source import (
     MethodSelf,
 )
 from ..variables import (
+    MISSING,
     ArrayMethodVariable,
     BoundMethodVariable,
     BuiltinVariable,
@@ -44,6 +45,7 @@ from ..variables import (
     UserObjectVariable,
     VariableTracker,
     cell_of,
+    type_lookup,
 )  # fmt: skip
 from .builtin_rules import FUNCTION_RULES
 
@@ -157,6 +159,8 @@ class WrappingObjects:
             table = object.__getattribute__(value, "__dict__")
         except AttributeError:
             table = None
+            if _keeps_attributes_itself(value):
+                raise Unsupported(f"an instance of {type(value).__name__}, which keeps its attributes itself") from None
         if type(table) is dict:
             attrs = DictVariable({}, {}, source and Attr(source, "__dict__"))
             attrs.owner = made
@@ -210,6 +214,15 @@ class WrappingObjects:
         made: VariableTracker = ClassVariable(cls, source)
         self.seen[id(cls)] = (cls, made)
         return made
+
+
+def _keeps_attributes_itself(value: Any) -> bool:
+    """Has it a ``__dict__`` that only its class's own attribute access in C finds (``threading.local``)?"""
+    cls = type(value)
+    python = (
+        isinstance(type_lookup(cls, "__getattribute__"), FunctionType) or type_lookup(cls, "__getattr__") is not MISSING
+    )
+    return not python and hasattr(value, "__dict__")
 
 
 class _Equals:
