@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-import warnings
+import os
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -85,14 +87,25 @@ class NamedTriton(Failing):
     name = "triton"
 
 
-@pytest.mark.skipif(lamina.cuda.is_available(), reason="this machine has a GPU")
-def test_without_a_gpu_one_message_says_what_is_missing() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(RuntimeError, match="the device 'cuda' cannot be used"):
-            lamina.compile(lambda x: (x * 2).to("cuda").sum())(lamina.ones(3))
-        with pytest.raises(RuntimeError, match=r"backend='triton' needs a GPU: for CPU tensors use backend='cpp'"):
-            lamina.compile(lambda x: x * 2, backend="triton")
+WITHOUT_GPU = """
+import warnings
+import lamina
+import pytest
+
+warnings.simplefilter("error")
+with pytest.raises(RuntimeError, match="the device 'cuda' cannot be used"):
+    lamina.compile(lambda x: (x * 2).to("cuda").sum())(lamina.ones(3))
+with pytest.raises(RuntimeError, match="backend='triton' needs a GPU: for CPU tensors use backend='cpp'"):
+    lamina.compile(lambda x: x * 2, backend="triton")
+"""
+
+
+def test_without_a_gpu_one_message_says_what_is_missing(tmp_path: Path) -> None:
+    """In a process of its own, which finds no driver: once one is open, it stays so."""
+    nowhere = {"LAMINA_LIBCUDA": str(tmp_path / "libcuda.so.1")}
+    environment = {k: v for k, v in os.environ.items() if k != "LAMINA_CUDA_PROVIDER"} | nowhere
+    done = subprocess.run([sys.executable, "-c", WITHOUT_GPU], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_stage_and_pass_is_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

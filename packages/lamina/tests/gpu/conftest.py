@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from stub_device import StubDevice, build_stub
@@ -14,15 +15,19 @@ from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
 
 
-@pytest.fixture(scope="package")
-def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StubDevice]:
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no g++ to build the stub with")
+    return build_stub(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="module")
+def stub(library: Path) -> Iterator[StubDevice]:
     patch = pytest.MonkeyPatch()
-    path = build_stub(tmp_path_factory.mktemp("stub"))
     for variable in ("LAMINA_LIBCUDA", "LAMINA_LIBCUBLAS"):
-        patch.setenv(variable, str(path))
-    device = StubDevice.install(path)
+        patch.setenv(variable, str(library))
+    device = StubDevice.install(library)
     patch.setattr(build, "compile_kernels", device.compile_kernels)
     patch.setattr(build, "toolchain", lambda: "stub")
     patch.setattr("lamina_inductor.backends.triton.backend.toolchain", lambda: "stub")
