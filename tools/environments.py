@@ -16,6 +16,7 @@ import tomllib
 from pathlib import Path
 
 from dev import DISTRIBUTIONS, ROOT
+from locking import locked
 from wheelhouse import build, wheel_of
 
 HOME = ROOT / ".nox" / "isolated"
@@ -58,11 +59,12 @@ def third_party() -> Path:
     wanted += TEST_REQUIREMENTS
     key = hashlib.sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:16]
     folder = HOME / f"third-party-{key}"
-    if not (folder / "done").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), *wanted]
-        subprocess.run([*command, "--disable-pip-version-check"], check=True)
-        (folder / "done").touch()
+    with locked(HOME):
+        if not (folder / "done").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), *wanted]
+            subprocess.run([*command, "--disable-pip-version-check"], check=True)
+            (folder / "done").touch()
     return folder
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dev import DISTRIBUTIONS, ROOT
+from locking import locked
 
 WHEELHOUSE = ROOT / "wheelhouse"
 _PARTS = ("pyproject.toml", "setup.py", "README.md", "src", "csrc", "MANIFEST.in")
@@ -37,22 +38,27 @@ def build(names: tuple[str, ...] = DISTRIBUTIONS, python: str = sys.executable) 
         [python, "-c", "import sys; print(sys.implementation.cache_tag)"], text=True, capture_output=True, check=True
     ).stdout.strip()
     folder = WHEELHOUSE / tag
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        stamp = folder / f"{name}.sha256"
-        key = source_hash(ROOT / "packages" / name)
-        if stamp.exists() and stamp.read_text() == key and list(folder.glob(f"{name.replace('-', '_')}-*.whl")):
-            continue
-        for old in folder.glob(f"{name.replace('-', '_')}-*.whl"):
-            old.unlink()
-        print(f"wheel: {name} ({tag})", flush=True)
-        command = [sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps"]
-        command += ["--disable-pip-version-check", "--no-build-isolation", "--wheel-dir", str(folder)]
-        with tempfile.TemporaryDirectory(prefix="lamina-wheel-") as scratch:
-            copy = copy_sources(ROOT / "packages" / name, Path(scratch) / name)
-            subprocess.run([*command, str(copy)], check=True, env=os.environ)
-        stamp.write_text(key)
+    with locked(folder):
+        for name in names:
+            _build_one(name, folder, python)
     return folder
+
+
+def _build_one(name: str, folder: Path, python: str) -> None:
+    """Build one wheel unless it is there and its sources are as they were."""
+    stamp = folder / f"{name}.sha256"
+    key = source_hash(ROOT / "packages" / name)
+    if stamp.exists() and stamp.read_text() == key and list(folder.glob(f"{name.replace('-', '_')}-*.whl")):
+        return
+    for old in folder.glob(f"{name.replace('-', '_')}-*.whl"):
+        old.unlink()
+    print(f"wheel: {name} ({folder.name})", flush=True)
+    command = [sys.executable, "-m", "pip", "--python", python, "wheel", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--no-build-isolation", "--wheel-dir", str(folder)]
+    with tempfile.TemporaryDirectory(prefix="lamina-wheel-") as scratch:
+        copy = copy_sources(ROOT / "packages" / name, Path(scratch) / name)
+        subprocess.run([*command, str(copy)], check=True, env=os.environ)
+    stamp.write_text(key)
 
 
 def wheel_of(folder: Path, dist: str) -> Path:
