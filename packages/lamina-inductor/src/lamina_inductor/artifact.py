@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ from lamina_fx import dtype_of
 from lamina_fx.symbolic import Expr
 from lamina_prims import operator
 
-from .cache.store import Entry, verify
+from .cache.saved import ArtifactError, copy_entry, saved_entry
+from .cache.store import Entry
 from .host.arguments import adapter, array_at
 from .host.description import Description, KernelInfo, from_bytes
 from .host.threads import launcher, load_blas
@@ -24,10 +24,6 @@ __all__ = ["Artifact", "ArtifactError", "read_description"]
 
 _PRODUCTS = ("h->gemm(", "h->convolution(")
 """Steps of the host program that may call BLAS."""
-
-
-class ArtifactError(RuntimeError):
-    """A stored artifact cannot be used here: damaged, or of another version. Compile the graph again."""
 
 
 class Artifact:
@@ -66,10 +62,7 @@ class Artifact:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the artifact as one file. It runs on machines with the same processor features and C library."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(self._path, temporary)
-        temporary.replace(target)
+        copy_entry(self._path, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Artifact:
@@ -79,12 +72,7 @@ class Artifact:
             FileNotFoundError: no such file.
             ArtifactError: the file is damaged or none of ours.
         """
-        if not Path(path).exists():
-            raise FileNotFoundError(f"no artifact at {path}")
-        entry = verify(Path(path))
-        if entry is None:
-            raise ArtifactError(f"{path} is no artifact, or is damaged; compile the graph again")
-        return Artifact.open(entry)
+        return Artifact.open(saved_entry(path))
 
     @staticmethod
     def open(entry: Entry, description: Description | None = None) -> Artifact:

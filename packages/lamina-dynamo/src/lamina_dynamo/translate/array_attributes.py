@@ -49,7 +49,7 @@ class ArrayAttributes:
         if found.kind == "hook":
             return HookMethodVariable(tensor, name)
         if found.kind == "number":
-            return ItemMethodVariable(tensor)
+            return ItemMethodVariable(tensor, "item")
         if found.kind == "unsupported":
             if isinstance(getattr(frontend.array_type(tensor.fake), name, None), types.FunctionType):
                 return RefusedMethodVariable(tensor, name, found.value)

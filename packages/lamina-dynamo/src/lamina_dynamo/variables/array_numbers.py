@@ -7,12 +7,12 @@ size, text) ends the graph there.
 
 from __future__ import annotations
 
-from types import MethodType
 from typing import Any
 
 from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
 from .constant import ConstantVariable
+from .looked_up import LookedUpMethodVariable
 
 __all__ = ["NO_BRANCH", "ArrayNumberVariable", "ItemMethodVariable", "beside_arrays", "number_binary"]
 
@@ -28,31 +28,15 @@ _RANK = {bool: 0, int: 1, float: 2}
 _KINDS = {"bool": 0, "int": 1, "float": 2}
 
 
-class ItemMethodVariable(VariableTracker):
+class ItemMethodVariable(LookedUpMethodVariable):
     """``x.item`` of an array with one element."""
 
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: Any) -> None:
-        self.source = None
-        self.owner = owner
-
-    def python_type(self) -> type:
-        return MethodType
-
-    def truth(self, tx: Any) -> bool:
-        return True
-
-    def children(self) -> list[Any]:
-        return [self.owner]
+    __slots__ = ()
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         if args or kwargs:
             raise Unsupported("item() with arguments")
         return tx.number_of(self.owner, tx.frontend.member(self.owner.fake, "item").value)
-
-    def reconstruct(self, cg: Any) -> None:
-        cg.call_constant(getattr, [self.owner, ConstantVariable("item")])
 
 
 class ArrayNumberVariable(VariableTracker):

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from types import MethodType
 from typing import Any
 
 from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
-from .constant import ConstantVariable
+from .looked_up import LookedUpMethodVariable
 
 __all__ = ["HookHandleVariable", "HookMethodVariable"]
 
 
-class HookMethodVariable(VariableTracker):
+class HookMethodVariable(LookedUpMethodVariable):
     """``x.register_hook`` and its like."""
 
-    __slots__ = ("name", "owner")
-
-    def __init__(self, owner: Any, name: str) -> None:
-        self.source = None
-        self.owner = owner
-        self.name = name
-
-    def python_type(self) -> type:
-        return MethodType
-
-    def truth(self, tx: Any) -> bool:
-        return True
-
-    def children(self) -> list[Any]:
-        return [self.owner]
+    __slots__ = ()
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         return tx.add_hook(self.owner, self.name, args, kwargs)
-
-    def reconstruct(self, cg: Any) -> None:
-        cg.call_constant(getattr, [self.owner, ConstantVariable(self.name)])
 
 
 class HookHandleVariable(VariableTracker):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from types import MethodType
 from typing import Any
 
 from lamina_fx import Node
@@ -12,6 +11,7 @@ from ..errors import Unsupported
 from .base import Args, Kwargs, VariableTracker
 from .constant import NONE, ConstantVariable
 from .known import KnownVariable
+from .looked_up import LookedUpMethodVariable
 from .masked import MaskedVariable, select_masked, write_masked
 
 __all__ = ["OperatorVariable", "RefusedMethodVariable", "TensorVariable", "TracedFunctionVariable"]
@@ -104,31 +104,17 @@ class TensorVariable(VariableTracker):
         return f"array {self.node.name}"
 
 
-class RefusedMethodVariable(VariableTracker):
+class RefusedMethodVariable(LookedUpMethodVariable):
     """A method of an array whose call cannot be captured; looking it up can."""
 
-    __slots__ = ("name", "owner", "reason")
+    __slots__ = ("reason",)
 
     def __init__(self, owner: TensorVariable, name: str, reason: str) -> None:
-        self.source = None
-        self.owner = owner
-        self.name = name
+        super().__init__(owner, name)
         self.reason = reason
-
-    def python_type(self) -> type:
-        return MethodType
-
-    def truth(self, tx: Any) -> bool:
-        return True
-
-    def children(self) -> list[Any]:
-        return [self.owner]
 
     def call(self, tx: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
         raise Unsupported(self.reason)
-
-    def reconstruct(self, cg: Any) -> None:
-        cg.call_constant(getattr, [self.owner, ConstantVariable(self.name)])
 
 
 class TracedFunctionVariable(KnownVariable):

@@ -9,19 +9,17 @@ from __future__ import annotations
 import builtins
 import json
 import os
-import shutil
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lamina_fx import DTYPES, dtype_of
 
-from ...artifact import ArtifactError
-from ...cache.store import Entry, verify
+from ...cache.saved import ArtifactError, copy_entry, saved_entry
+from ...cache.store import Entry
 from ...host.arguments import numpy_dtype
 from ...host.description import KernelInfo
 from ...host.encoding import decode, encode
@@ -146,10 +144,7 @@ class GpuArtifact:
         """
         if self._entry is None:
             raise RuntimeError(f"{self.name} holds a step that cannot be stored; see its source")
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(self._entry.path, temporary)
-        temporary.replace(target)
+        copy_entry(self._entry.path, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> GpuArtifact:
@@ -159,12 +154,7 @@ class GpuArtifact:
             FileNotFoundError: no such file.
             ArtifactError: the file is damaged or none of ours.
         """
-        if not Path(path).exists():
-            raise FileNotFoundError(f"no artifact at {path}")
-        entry = verify(Path(path))
-        if entry is None:
-            raise ArtifactError(f"{path} is no artifact, or is damaged; compile the graph again")
-        return GpuArtifact.open(entry)
+        return GpuArtifact.open(saved_entry(path))
 
     @staticmethod
     def open(entry: Entry, description: GpuDescription | None = None) -> GpuArtifact:
