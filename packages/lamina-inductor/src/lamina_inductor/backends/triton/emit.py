@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx.symbolic import Expr, as_expr
+from lamina_fx.symbolic import as_expr
 
 from ...ir.kernel import Kernel, Loop
 from ...ir.program import (
     Attention,
     AttentionBackward,
-    Buffer,
     Convolution,
     CopyBuffer,
     Gemm,
@@ -23,6 +22,7 @@ from ...ir.program import (
 )
 from ...schedule.copies import copy_call
 from ...schedule.index_matches import narrow_index_matches
+from .index_widths import is_large, needs_64_bits
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
@@ -124,7 +124,8 @@ def _refused(call: KernelCall, reason: str) -> ExternStep:
 
 def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
     kernel = narrow_index_matches(calls[0].kernel)
-    wide = any(_is_large(program.buffers[b]) for call in calls for b in call.buffers)
+    wide = any(is_large(program.buffers[b]) for call in calls for b in call.buffers)
+    wide = wide or any(needs_64_bits(kernel, call.sizes) for call in calls)
     phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
     result: list[_Phase] = []
     for number, phase in enumerate(kernel.body):
@@ -163,16 +164,6 @@ def _is_even(kernel: Kernel, name: str, call: KernelCall) -> bool:
 def _size(kernel: Kernel, name: str, call: KernelCall) -> Any:
     spelt = {s.name if s.name == "n" else f"n_{s.name}": v for s, v in zip(kernel.sizes, call.sizes, strict=True)}
     return spelt[name]
-
-
-def _is_large(buffer: Buffer) -> bool:
-    """May an index into the buffer need more than 31 bits?"""
-    extent: Any = 1
-    for size, stride in zip(buffer.shape, buffer.strides, strict=True):
-        extent = extent + (size - 1) * stride
-    upper = extent.range()[1] if isinstance(extent, Expr) else extent
-    upper = constant(upper)
-    return upper is None or upper + (1 << 16) >= 1 << 31
 
 
 def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
