@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamina_fx import Graph, TensorSpec, int64
+from lamina_fx import Graph, TensorSpec, float32, int64
 from lamina_inductor.backends.triton import TritonBackend, TritonKernel, compile_ptx
+from lamina_prims import decompose
 
 
 def positions(length: int, start: int, step: int) -> TritonKernel:
@@ -40,6 +41,16 @@ def test_such_kernels_compile(name: str, tmp_path: Any, monkeypatch: pytest.Monk
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     kernel = positions(*WIDE[name])
     assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx
+
+
+def test_chunks_of_a_long_sum_are_bounded_in_64_bits() -> None:
+    graph = Graph()
+    x = graph.placeholder("x", spec=TensorSpec((), float32))
+    many = TensorSpec(((1 << 31) + 4097,), float32)
+    spread = graph.call_function("broadcast_in_dim", (x, many.shape, ()), spec=many)
+    graph.output((graph.call_function("sum", (spread, (0,)), spec=TensorSpec((), float32)),))
+    first, _ = TritonBackend().emit(decompose(graph, level="prims")).kernels
+    assert "tl.program_id(0).to(tl.int64)" in first.source
 
 
 def test_other_positions_stay_narrow() -> None:

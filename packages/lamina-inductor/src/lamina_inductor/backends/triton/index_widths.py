@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lamina_fx.symbolic import Expr, Sum, Symbol, as_expr
+from lamina_fx.symbolic import Expr, Integer, Sum, Symbol, as_expr
 
 from ...ir.kernel import BindIndex, IndexValue, Kernel, Load, Loop, Store, walk
 from ...ir.program import Buffer
@@ -56,7 +56,7 @@ def passes_31_bits(expr: Any) -> bool:
     """Is a bound of the expression or of a part of it known, and beyond 31 bits? What has no bound is no index."""
     if not isinstance(expr, Expr):
         return type(expr) is int and not _fits(expr)
-    parts = [term * c for term, c in expr.terms if c != 1] if type(expr) is Sum else []
+    parts = [Integer(expr.constant), *[term * c for term, c in expr.terms]] if type(expr) is Sum else []
     known = [b for part in (expr, *parts) for b in map(constant, part.range()) if b is not None]
     return not all(map(_fits, known)) or any(passes_31_bits(part) for part in expr.children())
 
@@ -67,7 +67,7 @@ def _fits(bound: int) -> bool:
 
 def _indices(stmt: Any) -> Iterator[Any]:
     if type(stmt) is Loop:
-        yield stmt.axis
+        yield from (stmt.axis, stmt.extent)
     elif type(stmt) is Load or type(stmt) is Store:
         yield stmt.index
     elif type(stmt) is IndexValue:
