@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import lamina_tensor
-from lamina_fx import DType, Node, TensorSpec
+from lamina_fx import Node, TensorSpec
 from lamina_tensor import Tensor
 from lamina_tensor._C import TensorBase, alias, is_grad_enabled, set_grad_enabled, wrap
 from lamina_tensor.autograd.node import _FREED, check_version, edge_of
@@ -35,7 +35,7 @@ class TapePlan:
 
     Attributes:
         results: positions of the differentiable results of the forward half, in the order of the tangents.
-        tangents: shape and dtype of each tangent.
+        tangents: the spec of each tangent.
         steps: backward steps; one without ``rebased`` where the program overwrites no input that has a history.
         saved: (is an input, position) of what the backward half reads; of results, which are returned as well.
         returned: how many of the forward half's results are the program's.
@@ -46,7 +46,7 @@ class TapePlan:
     """
 
     results: tuple[int, ...]
-    tangents: tuple[tuple[tuple[Any, ...], DType], ...]
+    tangents: tuple[TensorSpec, ...]
     steps: tuple[BackwardStep, ...]
     saved: tuple[tuple[bool, int], ...]
     returned: int
@@ -64,7 +64,7 @@ def tape_plan(joint: JointGraph, halves: Partition) -> TapePlan:
     read = tuple(k for k, n in enumerate(joint.graph.placeholders) if n in needed)
     return TapePlan(
         tuple(o.value if o.kind == "rebase" else o.index for o in differentiable),
-        tuple((s.shape, s.dtype) for s in specs if isinstance(s, TensorSpec)),
+        tuple(s for s in specs if isinstance(s, TensorSpec)),
         joint.backward_steps,
         tuple((place == "input", k) for place, k in halves.places),
         joint.forward_count,
@@ -220,11 +220,11 @@ class CompiledNode(TapeNode):
         """The cotangents in the traced layout, zeros where there is none."""
         tangents: list[Tensor] = []
         own = self.step.tangents
-        for tangent, (position, (shape, dtype)) in enumerate(zip(self.plan.results, self.plan.tangents, strict=True)):
+        for tangent, (position, spec) in enumerate(zip(self.plan.results, self.plan.tangents, strict=True)):
             given = grads[position] if tangent in own and position < len(grads) else None
             if given is None:
-                sizes = [self.compiled.sizes(self.inputs, s) for s in shape]  # type: ignore[arg-type]
-                given = lamina_tensor.zeros(sizes, dtype=dtype)
+                sizes = [self.compiled.sizes(self.inputs, s) for s in spec.shape]  # type: ignore[arg-type]
+                given = lamina_tensor.zeros(sizes, dtype=spec.dtype, device=spec.device)
             elif not given.is_contiguous():  # such as what a sum spreads; no history is kept, so no operator is needed
                 plain = given._array is not None and not is_grad_enabled()
                 given = wrap(given._array.copy()) if plain else given.contiguous()

@@ -90,7 +90,8 @@ class _Overwritten(Node):
     __slots__ = ()
 
     def apply(self, grads: list[Any]) -> Sequence[Any]:
-        return [None if meta is None else operator("zeros")(meta[0], dtype=meta[1]) for meta in self.metas]
+        device = grads[0].device
+        return [None if m is None else operator("zeros")(m[0], dtype=m[1], device=device) for m in self.metas]
 
     def name(self) -> str:
         return "OverwriteBackward0"
@@ -103,7 +104,7 @@ class _Copied(Node):
 
     def apply(self, grads: list[Any]) -> Sequence[Any]:
         shape, dtype = self.metas[0]
-        return operator("zeros")(shape, dtype=dtype), grads[0]
+        return operator("zeros")(shape, dtype=dtype, device=grads[0].device), grads[0]
 
     def name(self) -> str:
         return "CopyBackwards"
