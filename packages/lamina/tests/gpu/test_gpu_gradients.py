@@ -29,7 +29,7 @@ def test_overwritten_values_pass_nothing_on(device: StubDevice) -> None:
     def program(x: Any) -> Any:
         value = x.sin()
         value.copy_(x.cos())
-        return (value * x).sum() + x.tan().zero_().sum()
+        return (value * x).sum() + (x + 1.0).zero_().sum()
 
     want = gradient("cpu", lambda f: f, program)
     np.testing.assert_allclose(gradient("cuda", lamina.compile, program), want, rtol=1e-5)
