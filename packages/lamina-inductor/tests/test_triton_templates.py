@@ -243,3 +243,22 @@ def test_large_tiles_use_the_matrix_units_and_stay_in_registers(name: str, sm: i
     compiled = compile_ptx(kernel, sm)
     assert ("wgmma.mma_async" if sm == 90 else "mma.sync") in compiled.ptx
     assert not compiled.spills
+
+
+def test_images_between_convolutions_have_their_channels_last() -> None:
+    """No copy packs them, whether the first ones come so or not; on the CPU they lie as they did."""
+
+    def block(x: Any, v: Any, w: Any) -> Any:
+        convolve = CONVOLUTIONS["1x1"][0]
+        return ops.relu(ops.add(convolve(ops.relu(convolve(x, v)), w), x))
+
+    x, v, w = (floats(*shape, dtype=BF16) for shape in ((2, 32, 7, 5), (32, 32, 1, 1), (32, 32, 1, 1)))
+    last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+    for images in (x, last):
+        graph = kept_graph(block, (images, v, w))
+        program = emit_with(graph, SMALL)
+        assert [k.name for k in program.kernels] == ["t0_convolution_maximum", "t1_convolution_add_maximum"]
+        between: Any = program.launches[1].buffers[0]
+        assert between.buffer.startswith("t") and between.strides == (1120, 1, 160, 32)
+        outside = build_program(graph, loops=CPU_LOOPS).buffers
+        assert all(b.strides == (1120, 35, 5, 1) for b in outside.values() if b.storage == "workspace")

@@ -41,3 +41,30 @@ def test_modules_change_their_images_alone() -> None:
     model = lt.nn.Sequential(lt.nn.Conv2d(3, 8, 3), lt.nn.BatchNorm2d(8)).to(memory_format=lt.channels_last)
     assert model[0].weight.is_contiguous(memory_format=lt.channels_last)
     assert model[0].bias.is_contiguous() and model[0].weight.is_leaf and model[0].weight.requires_grad
+
+
+@pytest.mark.parametrize("which", ["input", "weight", "both", "neither"])
+def test_convolutions_keep_channels_last(which: str) -> None:
+    """As PyTorch does: the result has its channels last where the input or the weight has, and so has the gradient."""
+    x, w = lt.randn(2, 4, 5, 6), lt.randn(6, 4, 3, 3)
+    x = x.to(memory_format=lt.channels_last) if which in ("input", "both") else x
+    w = w.to(memory_format=lt.channels_last) if which in ("weight", "both") else w
+    x.requires_grad_()
+    y = lt.nn.functional.conv2d(x, w, lt.randn(6), padding=1)
+    (gradient,) = lt.autograd.grad(y, (x,), lt.ones(y.shape))
+    last = which != "neither"
+    assert y.stride() == ((180, 1, 36, 6) if last else (180, 30, 6, 1))
+    assert gradient.stride() == ((120, 1, 24, 4) if last else (120, 30, 6, 1))
+
+
+def test_one_channel_or_one_element_leaves_the_format_open() -> None:
+    """Strides decide, as in PyTorch: of (N, C, 1, 1) with dense channels, and of channels cut out of more."""
+    F = lt.nn.functional
+    dots = lt.randn(2, 4, 1, 1).as_strided((2, 4, 1, 1), (4, 1, 4, 4))
+    assert F.conv2d(dots, lt.randn(3, 4, 1, 1)).stride() == (3, 1, 3, 3)
+    assert F.conv2d(lt.randn(2, 4, 1, 1), lt.randn(3, 4, 1, 1)).stride() == (3, 1, 1, 1)
+    some = lt.randn(2, 8, 5, 6).to(memory_format=lt.channels_last)[:, :4]
+    assert F.conv2d(some, lt.randn(6, 4, 3, 3)).stride() == (72, 1, 24, 6)
+    volume = lt.randn(2, 4, 5, 6, 3).to(memory_format=lt.channels_last_3d)
+    assert F.conv3d(volume, lt.randn(2, 4, 2, 2, 2)).stride() == (80, 1, 20, 4, 2)
+    assert F.conv_transpose2d(some, lt.randn(4, 3, 2, 2)).stride() == (126, 1, 21, 3)

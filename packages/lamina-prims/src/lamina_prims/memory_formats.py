@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .arrays import spec_of
+from lamina_fx import Size, TensorSpec, contiguous_strides
 
-__all__ = ["CHANNELS_LAST", "in_format", "order_of"]
+from .arrays import spec_of
+from .dims import surely_same
+
+__all__ = ["CHANNELS_LAST", "channels_last_strides", "has_channels_last", "in_format", "order_of"]
 
 CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 """By the name of a format: the dimensions as memory has them."""
@@ -35,3 +39,38 @@ def in_format(input: Any, memory_format: Any) -> Any:
         return input
     back = tuple([order.index(dim) for dim in range(len(order))])
     return ops.permute(ops.clone(turned, memory_format="contiguous_format"), back)
+
+
+def channels_last_strides(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Dense strides with the second dimension innermost.
+
+    >>> channels_last_strides((2, 4, 5, 6))
+    (120, 1, 24, 4)
+    """
+    strides: list[Size] = [0] * len(shape)
+    step: Size = 1
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        strides[dim] = step
+        step = step * shape[dim]
+    return tuple(strides)
+
+
+def has_channels_last(spec: TensorSpec) -> bool:
+    """Do images or volumes (4 or 5 dimensions) lie with their channels last, perhaps with gaps?
+
+    Where sizes of 1 leave both readings open, strides decide as in PyTorch. Symbolic ones must be dense.
+    """
+    if len(spec.shape) not in (4, 5):
+        return False
+    if any(type(s) is not int for s in (*spec.shape, *spec.strides)):
+        dense = surely_same(spec.strides, contiguous_strides(spec.shape))
+        return not dense and surely_same(spec.strides, channels_last_strides(spec.shape))
+    if spec.strides[1] == 0:
+        return False
+    least = 0
+    for dim in (1, *range(len(spec.shape) - 1, 1, -1), 0):
+        size, stride = spec.shape[dim], spec.strides[dim]
+        if size == 0 or stride < least or (dim == 0 and least == spec.strides[1]):
+            return False
+        least = stride * size if size > 1 else stride
+    return True

@@ -120,7 +120,7 @@ def tensor(
     ``kind``: ``"uniform"`` (integers for integer dtypes), ``"distinct"`` (a permutation spread over the range:
     no ties), ``"spd"`` (symmetric positive definite in the last two dimensions), ``"probability"`` (positive,
     the last dimension sums to 1), ``"sorted"`` (along the last dimension), ``"transposed"``
-    and ``"strided"`` (uniform, not contiguous),
+    and ``"strided"`` (uniform, not contiguous), ``"channels_last"`` (uniform, the second dimension innermost),
     ``"special"`` (uniform with NaN, infinities and signed zeros among the elements).
     """
     return TensorArgument(shape, dtype, low, high, kind)
@@ -312,6 +312,9 @@ def _array(argument: TensorArgument, rng: np.random.Generator) -> Any:
     to = numpy_dtype(dtype)
     if argument.kind == "transposed":
         return np.swapaxes(_array(replace(argument, shape=shape[:-2] + shape[:-3:-1], kind="uniform"), rng), -1, -2)
+    if argument.kind == "channels_last":
+        turned = (shape[0], *shape[2:], shape[1])
+        return np.moveaxis(_array(replace(argument, shape=turned, kind="uniform"), rng), -1, 1)
     if argument.kind == "strided":
         return _array(replace(argument, shape=(*shape[:-1], 2 * shape[-1]), kind="uniform"), rng)[..., ::2]
     if dtype.kind == "bool":

@@ -51,7 +51,7 @@ def build_program(
 
 def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], loops: LoopStyle) -> Program:
     lowered = lower_graph(graph, supports=supports)
-    choose_layouts(lowered.values, lowered.outputs)
+    choose_layouts(lowered.values, lowered.outputs, loops.images_last)
     fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late)
     materialize(fusion)
     if loops.tiles:

@@ -11,7 +11,8 @@ from typing import Any
 
 from lamina_fx import TensorSpec
 
-from ..arrays import array_namespace
+from ..arrays import array_namespace, spec_of
+from ..memory_formats import channels_last_strides, has_channels_last, in_format
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
@@ -69,7 +70,14 @@ def _meta(
                 )
             sizes.append((h + 2 * p - d * (k - 1) - 1) // s + 1)
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
-    return TensorSpec((input.shape[0], channels, *sizes), input.dtype, None, input.device)
+    shape = (input.shape[0], channels, *sizes)
+    strides = channels_last_strides(shape) if _last(input, weight) else None
+    return TensorSpec(shape, input.dtype, strides, input.device)
+
+
+def _last(input: Any, weight: Any) -> bool:
+    """Has the result its channels last? Where the input or the weight has."""
+    return has_channels_last(spec_of(input)) or has_channels_last(spec_of(weight))
 
 
 def _padded(xp: Any, input: Any, before: Ints, after: Ints) -> Any:
@@ -94,12 +102,17 @@ def _plain(xp: Any, input: Any, weight: Any, stride: Ints, dilation: Ints, group
     return xp.moveaxis(results[0] if groups == 1 else xp.concatenate(results, -1), -1, 1)
 
 
+def _dense(xp: Any, array: Any) -> Any:
+    """The array in row-major order; also the strides of dimensions with one element are so."""
+    return xp.ascontiguousarray(array).reshape(-1).reshape(array.shape)
+
+
 def _reference(
     input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
     output_padding: Ints, groups: int,
 ) -> Any:  # fmt: skip
     xp = array_namespace(input, weight)
-    dtype = input.dtype
+    dtype, last = input.dtype, _last(input, weight)
     if dtype.itemsize <= 2 and dtype.kind not in "iub":
         input, weight = input.astype(xp.float32), weight.astype(xp.float32)
     if not transposed:
@@ -115,13 +128,14 @@ def _reference(
         turned = xp.flip(weight, tuple(range(2, weight.ndim)))
         turned = xp.concatenate([xp.swapaxes(turned[g * rows : (g + 1) * rows], 0, 1) for g in range(groups)])
         out = _plain(xp, _padded(xp, spread, before, after), turned, (1,) * len(stride), dilation, groups)
-    out = xp.ascontiguousarray(out)
+    out = xp.moveaxis(_dense(xp, xp.moveaxis(out, 1, -1)), -1, 1) if last else _dense(xp, out)
     if bias is not None:
         out = out + bias.reshape(-1, *(1,) * len(stride)).astype(out.dtype)
     return out.astype(dtype, copy=False)
 
 
 _HALF = tensor(1, 2, 5, dtype="bfloat16")
+_LAST = tensor(2, 4, 5, 6, kind="channels_last")
 
 
 def _c(*args: Any) -> Any:
@@ -138,6 +152,9 @@ def _c(*args: Any) -> Any:
         _c(tensor(1, 2, 4, 4, 3), tensor(2, 2, 2, 2, 2), None, (1, 1, 1), (0, 0, 1), (1, 1, 1), False, (0, 0, 0), 1),
         _c(tensor(2, 4, 5), tensor(4, 3, 3), tensor(6), (3,), (1,), (2,), True, (1,), 2),
         _c(tensor(1, 2, 3, 4), tensor(2, 3, 3, 2), None, (2, 1), (1, 2), (1, 1), True, (1, 0), 1),
+        _c(_LAST, tensor(6, 2, 2, 3), tensor(6), (1, 2), (1, 0), (2, 1), False, (0, 0), 2),
+        _c(_LAST, tensor(4, 3, 2, 2, kind="channels_last"), None, (2, 1), (0, 1), (1, 1), True, (1, 0), 1),
+        _c(tensor(2, 3, 4, 4), tensor(2, 3, 3, 3, kind="channels_last"), None, *((1,) * 2,) * 3, False, (0,) * 2, 1),
         _c(_HALF, tensor(2, 1, 2, dtype="bfloat16"), None, (1,), (0,), (1,), False, (0,), 2),
     ),
     errors=[
@@ -173,6 +190,8 @@ def _(input, weight, bias, stride, padding, dilation, transposed, output_padding
 def _(ct, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, needs):
     gi = gw = gb = None
     args = (stride, padding, dilation)
+    if _last(input, weight) and not has_channels_last(spec_of(ct)):
+        ct = in_format(ct, "channels_last" if len(stride) == 2 else "channels_last_3d")
     if needs[0]:
         extra = (0,) * len(stride) if transposed else missing(input.shape, ct.shape, weight.shape, *args)
         gi = convolution(ct, weight, None, *args, not transposed, extra, groups)
