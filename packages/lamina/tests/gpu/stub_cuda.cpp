@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,21 +17,43 @@ struct Config {
     void *stream, *attributes;
     unsigned count;
 };
-struct Step {
+struct Step { // a launch, or something else that `work` does
     std::string name;
     Config config;
     std::vector<uint64_t> values;
+    std::function<void()> work;
+};
+struct NodeParams {
+    void *function;
+    unsigned grid[3], block[3], shared;
+    void **parameters, **extra, *kernel, *context;
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, version = 13000, devices = 1, refuse_images = 0, products = 0;
+int launches = 0, version = 13000, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0;
 bool capturing = false;
-std::vector<Step> captured;
-std::map<void *, std::vector<Step>> graphs;
+void *captured_stream = nullptr, *blas_stream = nullptr;
+typedef std::vector<Step *> Graph; // nodes are steps
+struct Exec {
+    std::vector<Step> steps;
+    std::map<void *, size_t> of_node;
+};
+Graph *captured = nullptr;
 
 void run(const Step &step) {
+    if (step.work) return step.work();
     ++launches;
     if (handler) handler(step.name.c_str(), step.config.grid, step.config.block[0], step.config.shared, step.values.data(), (int)step.values.size());
+}
+int put(void *stream, const Step &step) {
+    if (capturing && stream == captured_stream) captured->push_back(new Step(step));
+    else run(step);
+    return 0;
+}
+std::vector<uint64_t> values_of(void **parameters) {
+    std::vector<uint64_t> values;
+    for (int i = 0; parameters[i]; ++i) values.push_back(*(const uint64_t *)parameters[i]);
+    return values;
 }
 } // namespace
 
@@ -38,6 +61,8 @@ extern "C" {
 void stub_on_launch(on_launch f) { handler = f; }
 int stub_launches(void) { return launches; }
 int stub_products(void) { return products; }
+int stub_patched(void) { return patched; }
+void stub_fail_launch(int status) { failing = status; } // the next one
 
 int cuInit(unsigned) {
     if (getenv("STUB_VERSION")) version = atoi(getenv("STUB_VERSION"));
@@ -62,35 +87,62 @@ int cuModuleUnload(void *m) { free(m); return 0; }
 int cuModuleGetFunction(void **f, void *, const char *name) { *f = strdup(name); return 0; }
 int cuFuncSetAttribute(void *, int, int) { return 0; }
 int cuLaunchKernelEx(const Config *config, void *function, void **parameters, void **) {
-    Step step = {(const char *)function, *config, {}};
-    for (int i = 0; parameters[i]; ++i) step.values.push_back(*(const uint64_t *)parameters[i]);
-    if (capturing) captured.push_back(step);
-    else run(step);
-    return 0;
+    if (failing) {
+        int status = failing;
+        failing = 0;
+        return status;
+    }
+    return put(config->stream, {(const char *)function, *config, values_of(parameters), nullptr});
 }
 int cuMemAlloc_v2(uint64_t *p, size_t n) { *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256); return 0; }
 int cuMemFree_v2(uint64_t p) { free((void *)p); return 0; }
 int cuMemHostAlloc(void **p, size_t n, unsigned) { *p = calloc(1, n); return 0; }
 int cuMemHostGetDevicePointer_v2(uint64_t *d, void *p, unsigned) { *d = (uint64_t)p; return 0; }
-int cuMemcpyHtoDAsync_v2(uint64_t d, const void *h, size_t n, void *) { memcpy((void *)d, h, n); return 0; }
-int cuMemcpyDtoHAsync_v2(void *h, uint64_t d, size_t n, void *) { memcpy(h, (void *)d, n); return 0; }
-int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *) { memmove((void *)d, (void *)s, n); return 0; }
-int cuMemsetD8Async(uint64_t d, unsigned char c, size_t n, void *) { memset((void *)d, c, n); return 0; }
+int cuMemcpyHtoDAsync_v2(uint64_t d, const void *h, size_t n, void *s) { return put(s, {"", {}, {}, [=] { memcpy((void *)d, h, n); }}); }
+int cuMemcpyDtoHAsync_v2(void *h, uint64_t d, size_t n, void *s) { return put(s, {"", {}, {}, [=] { memcpy(h, (void *)d, n); }}); }
+int cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t f, size_t n, void *s) { return put(s, {"", {}, {}, [=] { memmove((void *)d, (void *)f, n); }}); }
+int cuMemsetD8Async(uint64_t d, unsigned char c, size_t n, void *s) { return put(s, {"", {}, {}, [=] { memset((void *)d, c, n); }}); }
 int cuStreamCreate(void **s, unsigned) { *s = (void *)0x300; return 0; }
 int cuStreamSynchronize(void *) { return 0; }
 int cuEventCreate(void **e, unsigned) { *e = malloc(1); return 0; }
 int cuEventRecord(void *, void *) { return 0; }
 int cuEventElapsedTime(float *t, void *, void *) { *t = 0.25f; return 0; }
 int cuEventDestroy_v2(void *e) { free(e); return 0; }
-int cuStreamBeginCapture_v2(void *, int) { capturing = true; captured.clear(); return 0; }
-int cuStreamEndCapture(void *, void **g) { capturing = false; *g = malloc(1); graphs[*g] = captured; return 0; }
-int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long) { *e = malloc(1); graphs[*e] = graphs[g]; return 0; }
-int cuGraphLaunch(void *e, void *) {
-    for (const Step &step : graphs[e]) run(step);
+int cuStreamIsCapturing(void *s, int *state) { *state = capturing && s == captured_stream; return 0; }
+int cuStreamBeginCapture_v2(void *s, int) { capturing = true, captured_stream = s, captured = new Graph(); return 0; }
+int cuStreamGetCaptureInfo_v2(void *, int *state, uint64_t *id, void **g, void *const **last, size_t *count) {
+    *state = capturing, *id = 1, *g = captured, *count = captured->empty() ? 0 : 1;
+    *last = (void *const *)&captured->back();
     return 0;
 }
-int cuGraphDestroy(void *) { return 0; }
-int cuGraphExecDestroy(void *) { return 0; }
+int cuStreamEndCapture(void *, void **g) { capturing = false; *g = captured; return 0; }
+int cuGraphInstantiateWithFlags(void **e, void *g, unsigned long long) {
+    auto *exec = new Exec();
+    for (Step *step : *(Graph *)g) exec->of_node[step] = exec->steps.size(), exec->steps.push_back(*step);
+    *e = exec;
+    return 0;
+}
+int cuGraphExecKernelNodeSetParams_v2(void *e, void *node, const NodeParams *p) {
+    auto *exec = (Exec *)e;
+    auto found = exec->of_node.find(node);
+    if (found == exec->of_node.end()) return 1;
+    Step &step = exec->steps[found->second];
+    if (step.work || step.name != (const char *)p->function) return 1;
+    step.values = values_of(p->parameters);
+    memcpy(step.config.grid, p->grid, sizeof(p->grid));
+    ++patched;
+    return 0;
+}
+int cuGraphLaunch(void *e, void *) {
+    for (const Step &step : ((Exec *)e)->steps) run(step);
+    return 0;
+}
+int cuGraphDestroy(void *g) {
+    for (Step *step : *(Graph *)g) delete step;
+    delete (Graph *)g;
+    return 0;
+}
+int cuGraphExecDestroy(void *e) { delete (Exec *)e; return 0; }
 int cuTensorMapEncodeTiled(void *map, int, unsigned, void *address, ...) { memcpy(map, &address, 8); return 0; }
 int cuGetErrorName(int status, const char **s) { *s = status == 101 ? "CUDA_ERROR_INVALID_DEVICE" : "CUDA_ERROR_STUB"; return 0; }
 int cuGetErrorString(int, const char **s) { *s = "an error of the stub"; return 0; }
@@ -106,7 +158,7 @@ int cuGetProcAddress_v2(const char *symbol, void **f, int, uint64_t, int *) {
 }
 
 int cublasCreate_v2(void **h) { *h = (void *)0x600; return 0; }
-int cublasSetStream_v2(void *, void *) { return 0; }
+int cublasSetStream_v2(void *, void *s) { blas_stream = s; return 0; }
 int cublasSetWorkspace_v2(void *, void *, size_t) { return 0; }
 int cublasSetMathMode(void *, int) { return 0; }
 } // extern "C"
@@ -122,12 +174,10 @@ template <typename T> void multiply(int ta, int tb, int m, int n, int k, T alpha
         }
 }
 template <typename T>
-int all(int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, long long sa, const void *b, int ldb, long long sb,
+void all(int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, long long sa, const void *b, int ldb, long long sb,
         const void *beta, void *c, int ldc, long long sc, int batch) {
-    if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7; // CUBLAS_STATUS_INVALID_VALUE
     for (int i = 0; i < batch; ++i)
         multiply<T>(ta, tb, m, n, k, *(const T *)alpha, (const T *)a + i * sa, lda, (const T *)b + i * sb, ldb, *(const T *)beta, (T *)c + i * sc, ldc);
-    return 0;
 }
 } // namespace
 
@@ -135,11 +185,14 @@ extern "C" int cublasGemmStridedBatchedEx(void *, int ta, int tb, int m, int n, 
                                           const void *b, int, int ldb, long long sb, const void *beta, void *c, int, int ldc, long long sc, int batch,
                                           int, int) {
     ++products;
-    switch (at) {
-    case 0: return all<float>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
-    case 1: return all<double>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
-    case 4: return all<std::complex<float>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
-    case 5: return all<std::complex<double>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
-    }
-    return 15; // CUBLAS_STATUS_NOT_SUPPORTED
+    if (at != 0 && at != 1 && at != 4 && at != 5) return 15; // CUBLAS_STATUS_NOT_SUPPORTED
+    if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7; // CUBLAS_STATUS_INVALID_VALUE
+    return put(blas_stream, {"", {}, {}, [=] {
+        switch (at) {
+        case 0: return all<float>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+        case 1: return all<double>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+        case 4: return all<std::complex<float>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+        case 5: return all<std::complex<double>>(ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, batch);
+        }
+    }});
 }

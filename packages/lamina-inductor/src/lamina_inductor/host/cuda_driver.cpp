@@ -40,9 +40,11 @@ int find_all(void *library) {
         {"cuStreamCreate", slot(driver.stream_create), true}, {"cuStreamSynchronize", slot(driver.stream_synchronize), true},
         {"cuEventCreate", slot(driver.event_create), true}, {"cuEventRecord", slot(driver.event_record), true},
         {"cuEventElapsedTime", slot(driver.event_elapsed), true}, {"cuEventDestroy", slot(driver.event_destroy), true},
-        {"cuStreamBeginCapture", slot(driver.begin_capture), true}, {"cuStreamEndCapture", slot(driver.end_capture), true},
+        {"cuStreamIsCapturing", slot(driver.is_capturing), true}, {"cuStreamBeginCapture", slot(driver.begin_capture), true},
+        {"cuStreamGetCaptureInfo", slot(driver.capture_info), true}, {"cuStreamEndCapture", slot(driver.end_capture), true},
         {"cuGraphInstantiateWithFlags", slot(driver.graph_instantiate), true}, {"cuGraphLaunch", slot(driver.graph_launch), true},
         {"cuGraphDestroy", slot(driver.graph_destroy), true}, {"cuGraphExecDestroy", slot(driver.graph_exec_destroy), true},
+        {"cuGraphExecKernelNodeSetParams", slot(driver.graph_set_kernel), true},
         {"cuTensorMapEncodeTiled", slot(driver.encode_tiled), false},
     };
     for (const Entry &entry : entries) {
@@ -114,6 +116,11 @@ bool lm_cuda_enter(int device, Opaque *before) {
 
 void lm_cuda_leave(Opaque before) {
     if (before) driver.context_set(before);
+}
+
+bool lm_cuda_capturing(Opaque stream) {
+    int state = 0; // the default stream is never captured
+    return stream && driver.is_capturing(stream, &state) == 0 && state != 0;
 }
 
 PyObject *lm_cuda_device_info(PyObject *, PyObject *index) {

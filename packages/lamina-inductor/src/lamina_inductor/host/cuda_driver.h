@@ -20,6 +20,12 @@ struct LaunchConfig { // CUlaunchConfig
     LaunchAttribute *attributes;
     unsigned count;
 };
+struct KernelNode { // CUDA_KERNEL_NODE_PARAMS_v2
+    Opaque function;
+    unsigned grid[3], block[3], shared;
+    void **arguments, **extra;
+    Opaque kernel, context;
+};
 struct alignas(64) TensorMap { // CUtensorMap
     uint64_t opaque[16];
 };
@@ -27,6 +33,7 @@ struct alignas(64) TensorMap { // CUtensorMap
 enum {
     kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinary = 209, kUnsupportedPtx = 222, kNotReady = 600,
     kAttributeShared = 8,     // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    kCooperative = 2,         // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     kClusterDimension = 4,    // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     kClusterSpread = 5,       // CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
 };
@@ -62,12 +69,15 @@ struct Driver {
     int (*event_record)(Opaque, Opaque);
     int (*event_elapsed)(float *, Opaque, Opaque);
     int (*event_destroy)(Opaque);
+    int (*is_capturing)(Opaque, int *);
     int (*begin_capture)(Opaque, int);
+    int (*capture_info)(Opaque, int *, uint64_t *, Opaque *, const Opaque **, size_t *);
     int (*end_capture)(Opaque, Opaque *);
     int (*graph_instantiate)(Opaque *, Opaque, unsigned long long);
     int (*graph_launch)(Opaque, Opaque);
     int (*graph_destroy)(Opaque);
     int (*graph_exec_destroy)(Opaque);
+    int (*graph_set_kernel)(Opaque, Opaque, const KernelNode *);
     int (*encode_tiled)(TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, const unsigned *, int, int, int, int);
 };
 
@@ -75,6 +85,7 @@ const Driver *lm_cuda(void);                    // opens the driver; NULL with a
 bool lm_cuda_ok(int status, const char *what);  // false with an exception set
 bool lm_cuda_enter(int device, Opaque *before); // makes the device's primary context current
 void lm_cuda_leave(Opaque before);
+bool lm_cuda_capturing(Opaque stream);          // is somebody noting this stream's work for a graph
 PyObject *lm_cuda_device_info(PyObject *, PyObject *index); // (name, major, minor, multiprocessors, driver version)
 
 // cuda_blas.cpp

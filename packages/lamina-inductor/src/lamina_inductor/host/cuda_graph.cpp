@@ -1,15 +1,16 @@
-// Programs as CUDA graphs: the kernels of a call are captured once, then put on a stream with one launch.
+// Programs as CUDA graphs: the steps of a call are captured once, then put on a stream with one launch.
 //
-// A graph names addresses. Inputs whose address was the same in the last two calls are read where they lie; the others are copied
-// to memory of the graph first. Results are computed in memory of the graph and copied to fresh tensors, so a later call cannot
-// change them. For other sizes another graph is made; a few are kept.
+// A graph names addresses. Where a call has others (its results are always fresh tensors), the kernels that name them get new
+// parameters before the launch. A library's product cannot be changed: what it reads of moving inputs and writes of results lies
+// in memory of the graph, and is copied; so is what many kernels name, where that is cheaper. Scratch memory is the stream's
+// workspace, which all programs share. For other sizes another graph is made; a few are kept.
 #include "cuda_launcher.h"
-
-#include <string.h>
 
 namespace {
 
 constexpr size_t kKept = 8;
+constexpr int64_t kPatch = 500, kCopy = 2500, kBytes = 2000; // nanoseconds of each; bytes that are copied in one
+constexpr int kDevices = 64;
 
 int64_t rounded(int64_t bytes) { return (bytes + 511) / 512 * 512; }
 
@@ -23,160 +24,176 @@ int64_t bytes_of(const GpuCall &call, const std::vector<int> &sizes, const std::
     return elements * lm_gpu_item_size(dtype);
 }
 
-bool matches(const GpuCall &call, const GpuGraph &graph) {
-    for (size_t i = 0; i < graph.sizes.size(); ++i)
-        if (graph.sizes[i] != call.slots[i]) return false;
-    for (size_t i = 0; i < graph.inputs.size(); ++i)
-        if (!graph.staged[i] && graph.inputs[i] != call.addresses[i]) return false;
-    return true;
+int64_t bytes_of(const GpuCall &call, size_t buffer) { // of an input or output
+    const GpuPlan &plan = call.plan;
+    if (buffer >= plan.inputs.size()) {
+        const GpuOutput &output = plan.outputs[buffer - plan.inputs.size()];
+        return bytes_of(call, output.sizes, output.strides, output.dtype);
+    }
+    const GpuInput &input = plan.inputs[buffer];
+    return input.dtype < 0 ? 0 : bytes_of(call, input.sizes, input.strides, input.dtype);
+}
+
+// Which steps name which buffers.
+void learn(const GpuPlan &plan, GpuGraphs &graphs) {
+    size_t count = plan.inputs.size() + plan.outputs.size() + plan.constants.size() + plan.workspace_offsets.size();
+    graphs.rigid.assign(count, 0);
+    graphs.users.assign(count, {});
+    graphs.moving.assign(plan.inputs.size(), 0);
+    for (const ProductStep &p : plan.products)
+        for (const Place *place : {&p.a, &p.b, &p.c}) graphs.rigid[(size_t)place->buffer] = 1;
+    for (const CopyStep &c : plan.copies) graphs.rigid[(size_t)c.target.buffer] = graphs.rigid[(size_t)c.source.buffer] = 1;
+    for (size_t l = 0; l < plan.launches.size(); ++l)
+        for (const Argument &argument : plan.launches[l].arguments)
+            if (argument.kind == kPointer || argument.kind == kDescriptor) {
+                std::vector<int> &users = graphs.users[(size_t)argument.place.buffer];
+                if (users.empty() || users.back() != (int)l) users.push_back((int)l);
+            }
+}
+
+// Should a buffer whose address changes lie in the graph's memory: its users cannot be changed, or a copy is cheaper.
+bool is_copied(const GpuCall &call, const GpuGraphs &graphs, size_t buffer) {
+    return graphs.rigid[buffer] || (int64_t)graphs.users[buffer].size() * kPatch > kCopy + bytes_of(call, buffer) / kBytes;
 }
 
 void drop(GpuGraph &graph) {
     if (graph.exec) lm_cuda()->graph_exec_destroy(graph.exec);
+    if (graph.graph) lm_cuda()->graph_destroy(graph.graph);
+    graph.exec = graph.graph = nullptr;
     Py_CLEAR(graph.memory);
 }
 
-// Addresses for a captured run: its own memory for results, staged inputs, tables and the workspace.
-bool place(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses, std::vector<DevicePtr> *tables, DevicePtr *workspace) {
-    const GpuPlan &plan = call.plan;
+// The graph's memory: for copied inputs and results, and for tables.
+bool reserve(GpuCall &call, GpuGraph &graph) {
     std::vector<int64_t> offsets;
     int64_t total = 0;
-    auto add = [&](int64_t bytes) { offsets.push_back(total); total += rounded(bytes); };
-    for (size_t i = 0; i < plan.inputs.size(); ++i)
-        add(graph.staged[i] ? bytes_of(call, plan.inputs[i].sizes, plan.inputs[i].strides, plan.inputs[i].dtype) : 0);
-    for (const GpuOutput &output : plan.outputs) add(bytes_of(call, output.sizes, output.strides, output.dtype));
-    for (const Table &table : plan.tables) add((int64_t)(table.cells.size() * sizeof(int64_t)));
-    add(call.slots[plan.workspace_bytes]);
+    for (size_t b = 0; b < graph.own.size(); ++b)
+        if (graph.own[b]) offsets.push_back(total), total += rounded(bytes_of(call, b));
+    for (const Table &table : call.plan.tables) offsets.push_back(total), total += rounded((int64_t)(table.size() * sizeof(int64_t)));
     DevicePtr base = 0;
-    graph.memory = lm_gpu_new_bytes(call.abi, plan.device, total + 512, &base);
+    if (offsets.empty()) return true;
+    graph.memory = lm_gpu_new_bytes(call.abi, call.plan.device, total + 512, &base);
     if (!graph.memory) return false;
-    for (size_t i = 0; i < plan.inputs.size(); ++i) addresses->push_back(graph.staged[i] ? base + (DevicePtr)offsets[i] : graph.inputs[i]);
-    for (size_t i = 0; i < plan.outputs.size(); ++i) addresses->push_back(base + (DevicePtr)offsets[plan.inputs.size() + i]);
-    for (size_t i = 0; i < plan.tables.size(); ++i) tables->push_back(base + (DevicePtr)offsets[plan.inputs.size() + plan.outputs.size() + i]);
-    *workspace = base + (DevicePtr)offsets.back();
-    addresses->insert(addresses->end(), plan.constants_at.begin(), plan.constants_at.end());
-    for (int offset : plan.workspace_offsets) addresses->push_back(*workspace + (DevicePtr)call.slots[offset]);
+    size_t next = 0;
+    for (size_t b = 0; b < graph.own.size(); ++b)
+        if (graph.own[b]) graph.addresses[b] = base + (DevicePtr)offsets[next++];
+    for (TableCopy &table : graph.tables) table.at = base + (DevicePtr)offsets[next++];
     return true;
 }
 
-// While a graph is captured, tables lie in its memory: it reads them whenever it runs, and another graph has other ones.
-struct OwnTables {
-    GpuPlan &plan;
-    std::vector<Table> kept;
-
-    OwnTables(GpuPlan &p, const std::vector<DevicePtr> &places) : plan(p), kept(p.tables) {
-        for (size_t i = 0; i < places.size(); ++i) plan.tables[i].uploaded_to = places[i], plan.tables[i].uploaded.clear();
-    }
-    ~OwnTables() { plan.tables = std::move(kept); }
-};
-
-Opaque capture_stream(void) {
-    static Opaque stream = nullptr;
-    if (!stream) lm_cuda_ok(lm_cuda()->stream_create(&stream, 1), "making a stream"); // 1: beside the default stream
-    return stream;
+Opaque capture_stream(int device) {
+    static Opaque streams[kDevices];
+    if (!streams[device]) lm_cuda_ok(lm_cuda()->stream_create(&streams[device], 1), "making a stream"); // 1: beside the default stream
+    return streams[device];
 }
 
-bool capture(GpuCall &call, GpuGraph &graph, std::vector<DevicePtr> *addresses) {
+// Captures the steps over the addresses of the call.
+bool capture(GpuCall &call, GpuGraph &graph, DevicePtr workspace) {
     const Driver *cuda = lm_cuda();
-    DevicePtr workspace = 0;
-    Opaque made = nullptr, stream = capture_stream(), own = call.stream;
-    std::vector<DevicePtr> places;
-    if (!stream || !place(call, graph, addresses, &places, &workspace)) return false;
-    OwnTables own_tables(call.plan, places);
-    call.addresses.swap(*addresses);
-    bool fine = lm_gpu_fill_tables(call); // outside of the graph: addresses are as they will always be
-    call.stream = stream;
-    fine = fine && lm_cuda_ok(cuda->begin_capture(stream, 2), "capturing a graph"); // 2: other threads may go on
-    if (fine) {
-        fine = lm_gpu_run(call, workspace);
-        int status = cuda->end_capture(stream, &made);
-        fine = fine && lm_cuda_ok(status, "capturing a graph");
-    }
-    call.stream = own;
-    call.addresses.swap(*addresses);
-    if (fine) fine = lm_cuda_ok(cuda->graph_instantiate(&graph.exec, made, 0), "making a graph ready");
-    if (made) cuda->graph_destroy(made);
-    return fine;
+    Opaque stream = capture_stream(call.plan.device), own = call.stream;
+    std::string doing = std::string(PyUnicode_AsUTF8(call.plan.name)) + ": capturing a CUDA graph";
+    if (!stream || !lm_cuda_ok(cuda->begin_capture(stream, 2), doing.c_str())) return false; // 2: other threads may go on
+    call.stream = stream, call.nodes = &graph.nodes;
+    bool fine = lm_gpu_run(call, workspace);
+    call.stream = own, call.nodes = nullptr;
+    int status = cuda->end_capture(stream, &graph.graph);
+    if (!fine || !lm_cuda_ok(status, doing.c_str())) return false;
+    for (const LaunchStep &step : call.plan.launches) graph.values.push_back(step.values);
+    return lm_cuda_ok(cuda->graph_instantiate(&graph.exec, graph.graph, 0), doing.c_str());
 }
 
-// Copies between the caller's inputs and the graph's copies of them.
-bool move_inputs(GpuCall &call, const GpuGraph &graph, bool back) {
-    const GpuPlan &plan = call.plan;
-    for (size_t i = 0; i < plan.inputs.size(); ++i) {
-        if (!graph.staged[i] || (back && !plan.inputs[i].written)) continue;
-        int64_t bytes = bytes_of(call, plan.inputs[i].sizes, plan.inputs[i].strides, plan.inputs[i].dtype);
-        DevicePtr to = back ? call.addresses[i] : graph.inputs[i], from = back ? graph.inputs[i] : call.addresses[i];
-        if (bytes && !lm_cuda_ok(lm_cuda()->copy(to, from, (size_t)bytes, call.stream), "copying an input")) return false;
+// Does the graph do for this call, perhaps with other parameters. If not, notes which inputs move.
+bool serves(const GpuCall &call, GpuGraphs &graphs, const GpuGraph &graph, DevicePtr workspace) {
+    bool result = call.plan.blas_offset < 0 || workspace == graph.workspace;
+    for (size_t b = 0; b < call.addresses.size(); ++b) {
+        bool named = b < graph.own.size(); // an input or a result
+        if (call.addresses[b] == graph.addresses[b] || (named && graph.own[b])) continue;
+        if (named ? !is_copied(call, graphs, b) : !graphs.rigid[b]) continue;
+        if (b < graphs.moving.size()) graphs.moving[b] = 1;
+        result = false;
+    }
+    return result;
+}
+
+GpuGraph *find(GpuCall &call, GpuGraphs &graphs, DevicePtr workspace) {
+    for (size_t k = 0; k < graphs.kept.size(); ++k) {
+        GpuGraph &graph = graphs.kept[k];
+        bool same = graph.stream == call.stream;
+        for (size_t i = 0; same && i < graph.sizes.size(); ++i) same = graph.sizes[i] == call.slots[i];
+        if (!same) continue;
+        if (serves(call, graphs, graph, workspace)) return &graph;
+        drop(graph);
+        graphs.kept.erase(graphs.kept.begin() + (Py_ssize_t)k);
+        break;
+    }
+    return nullptr;
+}
+
+// Copies between memory of the graph and the caller's, for inputs (before the launch) or for results (behind it).
+bool move(GpuCall &call, const GpuGraph &graph, const std::vector<DevicePtr> &home, bool results) {
+    size_t inputs = call.plan.inputs.size();
+    for (size_t b = results ? inputs : 0; b < (results ? graph.own.size() : inputs); ++b) {
+        int64_t bytes = graph.own[b] ? bytes_of(call, b) : 0;
+        if (!bytes) continue;
+        DevicePtr to = results ? home[b] : call.addresses[b], from = results ? call.addresses[b] : home[b];
+        if (!lm_cuda_ok(lm_cuda()->copy(to, from, (size_t)bytes, call.stream), results ? "copying a result" : "copying an input")) return false;
     }
     return true;
 }
 
-bool copy_outputs(GpuCall &call, const std::vector<DevicePtr> &from) {
-    const GpuPlan &plan = call.plan;
-    size_t first = call.addresses.size();
-    if (!lm_gpu_make_outputs(call)) return false;
-    for (size_t i = 0; i < plan.outputs.size(); ++i) {
-        int64_t bytes = bytes_of(call, plan.outputs[i].sizes, plan.outputs[i].strides, plan.outputs[i].dtype);
-        if (bytes && !lm_cuda_ok(lm_cuda()->copy(call.addresses[first + i], from[i], (size_t)bytes, call.stream), "copying a result")) return false;
-    }
+bool patch(GpuCall &call, const GpuGraphs &graphs, GpuGraph &graph) {
+    for (size_t b = 0; b < call.addresses.size(); ++b)
+        if (call.addresses[b] != graph.addresses[b])
+            for (int user : graphs.users[b])
+                if (!lm_gpu_patch(call, user, graph.exec, graph.nodes[(size_t)user], &graph.values[(size_t)user])) return false;
+    graph.addresses = call.addresses;
     return true;
 }
 
-GpuGraph *find_or_capture(GpuProgram *program, GpuCall &call) {
-    for (GpuGraph &graph : *program->graphs)
-        if (matches(call, graph)) return &graph;
-    const GpuPlan &plan = call.plan;
-    size_t count = plan.inputs.size();
-    GpuGraph graph;
-    graph.sizes.assign(call.slots, call.slots + plan.sizes.size());
-    graph.inputs = std::vector<DevicePtr>(call.addresses.begin(), call.addresses.begin() + (Py_ssize_t)count);
-    graph.staged.assign(count, 0);
-    if (program->moving->empty()) program->moving->assign(count, 0);
-    for (const GpuGraph &other : *program->graphs) // an address that was another one before will be so again
-        for (size_t i = 0; i < count; ++i)
-            if (!other.staged[i] && other.inputs[i] != graph.inputs[i]) (*program->moving)[i] = 1;
-    for (size_t i = 0; i < count; ++i)
-        graph.staged[i] = plan.inputs[i].dtype >= 0 && ((*program->moving)[i] || plan.inputs[i].on_host || graph.inputs[i] % 16);
-    for (size_t k = program->graphs->size(); k-- > 0;) { // graphs that named an address that has moved are of no more use
-        GpuGraph &old = (*program->graphs)[k];
-        bool useless = program->graphs->size() >= kKept;
-        for (size_t i = 0; i < count; ++i) useless |= (*program->moving)[i] && !old.staged[i];
-        if (useless) {
-            drop(old);
-            program->graphs->erase(program->graphs->begin() + (Py_ssize_t)k);
-        }
-    }
-    std::vector<DevicePtr> addresses;
-    if (!capture(call, graph, &addresses)) { drop(graph); return nullptr; }
-    graph.inputs.assign(addresses.begin(), addresses.begin() + (Py_ssize_t)count);
-    graph.results.assign(addresses.begin() + (Py_ssize_t)count, addresses.begin() + (Py_ssize_t)(count + plan.outputs.size()));
-    program->graphs->push_back(std::move(graph));
-    return &program->graphs->back();
+bool run_graph(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr workspace) {
+    std::vector<DevicePtr> home(call.addresses.begin(), call.addresses.begin() + (Py_ssize_t)graph.own.size());
+    for (size_t b = 0; b < graph.own.size(); ++b)
+        if (graph.own[b]) call.addresses[b] = graph.addresses[b];
+    std::vector<TableCopy> *usual = call.tables;
+    call.tables = &graph.tables;
+    bool fine = move(call, graph, home, false) && lm_gpu_fill_tables(call);
+    if (fine) fine = graph.exec ? patch(call, graphs, graph) : capture(call, graph, workspace);
+    call.tables = usual;
+    return fine && lm_cuda_ok(lm_cuda()->graph_launch(graph.exec, call.stream), "launching a CUDA graph") && move(call, graph, home, true);
+}
+
+bool too_many(const GpuCall &call, GpuGraphs &graphs, bool *fine) {
+    if (graphs.kept.size() < kKept) return false;
+    if (!graphs.warned)
+        *fine = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                 "%U: %zd CUDA graphs are kept for inputs of other sizes or on other streams; calls with further ones launch their "
+                                 "kernels one by one",
+                                 call.plan.name, (Py_ssize_t)kKept) == 0;
+    return graphs.warned = true;
 }
 
 } // namespace
 
-PyObject *lm_gpu_replay(GpuProgram *program, GpuCall &call, bool *done) {
+bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
     GpuPlan &plan = call.plan;
-    if (!plan.warm) { // the first call loads kernels and libraries, which a capture must not see
-        plan.warm = true;
-        return nullptr;
-    }
-    for (const GpuOutput &output : plan.outputs)
-        if (output.on_host) return nullptr;
-    for (const GpuInput &input : plan.inputs)
-        if (input.on_host) return nullptr;
-    *done = true;
-    GpuGraph *graph = find_or_capture(program, call);
-    if (!graph || !move_inputs(call, *graph, false)) return nullptr;
-    if (!lm_cuda_ok(lm_cuda()->graph_launch(graph->exec, call.stream), "launching a graph")) return nullptr;
-    if (!move_inputs(call, *graph, true) || !copy_outputs(call, graph->results)) return nullptr;
-    for (size_t i = 0; i < plan.inputs.size(); ++i)
-        if (plan.inputs[i].written && call.tensors[i]) ++*call.tensors[i]->version;
-    return lm_gpu_finish(call);
+    GpuGraphs &graphs = *program->graphs;
+    if (graphs.rigid.empty()) learn(plan, graphs);
+    if (GpuGraph *graph = find(call, graphs, workspace)) return run_graph(call, graphs, *graph, workspace);
+    bool fine = true;
+    if (too_many(call, graphs, &fine)) return fine && lm_gpu_fill_tables(call) && lm_gpu_run(call, workspace);
+    GpuGraph graph;
+    graph.sizes.assign(call.slots, call.slots + plan.sizes.size());
+    graph.stream = call.stream, graph.workspace = workspace;
+    graph.addresses = call.addresses;
+    graph.own = graphs.moving;
+    for (size_t b = plan.inputs.size(); b < plan.inputs.size() + plan.outputs.size(); ++b) graph.own.push_back(is_copied(call, graphs, b));
+    graph.tables.resize(plan.tables.size());
+    if (!reserve(call, graph) || !run_graph(call, graphs, graph, workspace)) { drop(graph); return false; }
+    graphs.kept.push_back(std::move(graph));
+    return true;
 }
 
 void lm_gpu_drop_graphs(GpuProgram *program) {
     if (program->graphs)
-        for (GpuGraph &graph : *program->graphs) drop(graph);
+        for (GpuGraph &graph : program->graphs->kept) drop(graph);
 }

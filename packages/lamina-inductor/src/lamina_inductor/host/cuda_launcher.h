@@ -3,22 +3,33 @@
 #define LAMINA_CUDA_LAUNCHER_H
 #include "cuda_plan.h"
 
-// cuda_graph.cpp: a captured run and the memory that its nodes name.
+// cuda_graph.cpp: a captured run. Kernels are given other addresses before it is launched; what cannot be (a library's product)
+// reads and writes memory of the graph, which is copied to and from.
 struct GpuGraph {
-    std::vector<int64_t> sizes;   // values of the size symbols
-    std::vector<DevicePtr> inputs; // as captured; those that are staged lie in `memory`
-    std::vector<char> staged;
-    std::vector<DevicePtr> results;
-    PyObject *memory = nullptr;   // a tensor: outputs, staged inputs, workspace
-    Opaque exec = nullptr;
+    std::vector<int64_t> sizes; // values of the size symbols
+    Opaque stream = nullptr;    // whose workspace it uses
+    std::vector<DevicePtr> addresses;
+    DevicePtr workspace = 0;
+    std::vector<char> own; // per input and output: lies in `memory`
+    PyObject *memory = nullptr;
+    std::vector<TableCopy> tables; // in `memory`
+    std::vector<Opaque> nodes;     // per launch step; null: its grid is empty
+    std::vector<std::vector<uint64_t>> values;
+    Opaque graph = nullptr, exec = nullptr;
+};
+struct GpuGraphs {
+    std::vector<GpuGraph> kept;
+    std::vector<char> rigid;             // per buffer: named by steps that cannot be changed
+    std::vector<std::vector<int>> users; // per buffer: launches that name it
+    std::vector<char> moving;            // per input: it is copied, because its address has changed
+    bool warned = false;
 };
 
 struct GpuProgram {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     GpuPlan *plan;
-    std::vector<GpuGraph> *graphs;
-    std::vector<char> *moving; // per input: its address has changed from call to call
+    GpuGraphs *graphs;
 };
 
 // What one call knows.
@@ -28,7 +39,6 @@ struct GpuCall {
     std::vector<char> owned;
     std::vector<lamina_tensor *> tensors; // null for numbers
     std::vector<DevicePtr> addresses;     // of inputs, outputs, constants, workspace slices
-    std::vector<double> host_numbers;     // values of number inputs, as bytes of their dtype
     std::vector<int64_t> own_slots;
     const int64_t *slots = nullptr;
     std::vector<PyObject *> outputs;
@@ -36,8 +46,11 @@ struct GpuCall {
     const lamina_abi *abi = nullptr;
     Opaque stream = nullptr;
     std::vector<Opaque> *marks = nullptr; // events between the steps, where these are timed
+    std::vector<Opaque> *nodes = nullptr; // what launches become, while they are captured
+    std::vector<TableCopy> *tables;
+    std::vector<int64_t> table_values;
 
-    explicit GpuCall(GpuPlan &p) : plan(p) {}
+    explicit GpuCall(GpuPlan &p) : plan(p), tables(&p.table_copies) {}
     ~GpuCall();
     DevicePtr at(const Place &place) const {
         return addresses[(size_t)place.buffer] + (place.offset < 0 ? 0 : (DevicePtr)slots[place.offset]);
@@ -60,6 +73,7 @@ bool lm_gpu_return_inputs(GpuCall &call);                     // what was writte
 bool lm_gpu_load(GpuPlan &plan, Opaque stream); // kernels and constants, once
 bool lm_gpu_fill_tables(GpuCall &call);
 bool lm_gpu_run(GpuCall &call, DevicePtr workspace);
+bool lm_gpu_patch(GpuCall &call, int launch, Opaque exec, Opaque node, std::vector<uint64_t> *values);
 
 // cuda_timing.cpp
 bool lm_gpu_mark(GpuCall &call);
@@ -71,7 +85,7 @@ struct GpuBlock {
     DevicePtr address = 0;
     int slot = -1; // in the table; -1: of this call only
 };
-bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, GpuBlock *block);
+bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, bool own, GpuBlock *block);
 void lm_gpu_give(GpuBlock *block);
 PyObject *lm_gpu_release(PyObject *, PyObject *); // gives up all blocks that are not taken
 PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, DevicePtr *address);
@@ -84,7 +98,7 @@ void lm_gpu_error_forget(GpuPlan *plan);
 PyObject *lm_gpu_check_errors(PyObject *, PyObject *);
 
 // cuda_graph.cpp
-PyObject *lm_gpu_replay(GpuProgram *program, GpuCall &call, bool *done);
+bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace); // in place of `lm_gpu_run`
 void lm_gpu_drop_graphs(GpuProgram *program);
 
 PyObject *lm_gpu_finish(GpuCall &call); // the tuple of results

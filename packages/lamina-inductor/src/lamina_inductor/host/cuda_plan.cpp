@@ -67,8 +67,9 @@ bool kernels(GpuPlan &plan, PyObject *table) {
     return rows(table, [&](PyObject *row) {
         GpuKernel kernel;
         const char *name;
-        if (!PyArg_ParseTuple(row, "sSiii", &name, &kernel.image, &kernel.shared, &kernel.threads, &kernel.clusters)) return false;
-        kernel.name = name;
+        int cooperative = 0;
+        if (!PyArg_ParseTuple(row, "sSiii|p", &name, &kernel.image, &kernel.shared, &kernel.threads, &kernel.clusters, &cooperative)) return false;
+        kernel.name = name, kernel.cooperative = cooperative;
         Py_INCREF(kernel.image);
         plan.kernels.push_back(kernel);
         return true;
@@ -101,11 +102,11 @@ bool tables(GpuPlan &plan, PyObject *table) {
         bool fine = rows(cells, [&](PyObject *row) {
             Argument cell;
             if (!argument(row, &cell)) return false;
-            made.cells.push_back(cell);
+            made.push_back(cell);
             return true;
         });
-        made.values.resize(made.cells.size());
         plan.tables.push_back(std::move(made));
+        plan.table_copies.emplace_back();
         return fine;
     });
 }

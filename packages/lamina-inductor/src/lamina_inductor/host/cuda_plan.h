@@ -50,17 +50,17 @@ struct Descriptor {
     TensorMap map;
     std::vector<uint64_t> made_for;
 };
-struct Table { // rows of 64-bit numbers that a kernel over many tensors reads: pointers and slots
-    std::vector<Argument> cells;
-    std::vector<int64_t> values;
-    DevicePtr uploaded_to = 0;
-    std::vector<int64_t> uploaded;
+typedef std::vector<Argument> Table; // rows of 64-bit numbers that a kernel over many tensors reads: pointers and slots
+struct TableCopy { // a table in the device's memory
+    DevicePtr at = 0;
+    std::vector<int64_t> values; // what it holds, or will when the stream has come so far
     Opaque stream = nullptr;
 };
 struct GpuKernel {
     std::string name;
     PyObject *image = nullptr; // bytes, owned
     int shared = 0, threads = 0, clusters = 1;
+    bool cooperative = false; // its programs wait for each other: all must run at once
     Opaque module = nullptr, function = nullptr;
 };
 struct LaunchStep {
@@ -113,6 +113,7 @@ struct GpuPlan {
     std::vector<GpuKernel> kernels;
     std::vector<std::unique_ptr<Descriptor>> descriptors;
     std::vector<Table> tables;
+    std::vector<TableCopy> table_copies;
     std::vector<LaunchStep> launches;
     std::vector<ProductStep> products;
     std::vector<CallStep> calls;

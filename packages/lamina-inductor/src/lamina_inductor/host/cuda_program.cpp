@@ -49,13 +49,18 @@ bool return_outputs(GpuCall &call) {
     return !waits || lm_cuda_ok(lm_cuda()->stream_synchronize(call.stream), "waiting for a result");
 }
 
-bool run(GpuCall &call) {
+bool run(GpuProgram *program, GpuCall &call) {
     GpuPlan &plan = call.plan;
     GpuBlock block;
-    if (!lm_gpu_make_outputs(call) || !lm_gpu_take(call.abi, plan.device, call.stream, call.slots[plan.workspace_bytes], &block)) return false;
+    // Somebody captures this stream: what the program uses must stay as it is for as long as that graph lives.
+    bool noted = lm_cuda_capturing(call.stream);
+    if (!lm_gpu_make_outputs(call) || !lm_gpu_take(call.abi, plan.device, call.stream, call.slots[plan.workspace_bytes], noted, &block)) return false;
     call.addresses.insert(call.addresses.end(), plan.constants_at.begin(), plan.constants_at.end());
     for (int offset : plan.workspace_offsets) call.addresses.push_back(block.address + (DevicePtr)call.slots[offset]);
-    bool fine = lm_gpu_stage_inputs(call, block.address) && lm_gpu_fill_tables(call) && lm_gpu_run(call, block.address);
+    bool graph = plan.captured && plan.warm && !noted && !call.marks && !block.tensor;
+    bool fine = lm_gpu_stage_inputs(call, block.address) &&
+                (graph ? lm_gpu_replay(program, call, block.address) : lm_gpu_fill_tables(call) && lm_gpu_run(call, block.address));
+    plan.warm |= fine; // the first call loads kernels and libraries, which a capture must not see
     fine = lm_gpu_return_inputs(call) && fine;
     lm_gpu_give(&block);
     return fine && return_outputs(call);
@@ -63,13 +68,9 @@ bool run(GpuCall &call) {
 
 PyObject *call_inside(GpuProgram *program, GpuCall &call) {
     if (!lm_gpu_load(call.plan, call.stream)) return nullptr;
-    if (call.marks) return lm_gpu_times(call, run(call));
-    if (call.plan.captured) {
-        bool done = false;
-        PyObject *result = lm_gpu_replay(program, call, &done);
-        if (done) return result;
-    }
-    return run(call) ? lm_gpu_finish(call) : nullptr;
+    bool done = run(program, call);
+    if (call.marks) return lm_gpu_times(call, done);
+    return done ? lm_gpu_finish(call) : nullptr;
 }
 
 PyObject *call_with(GpuProgram *program, PyObject *const *arguments, Py_ssize_t given, std::vector<Opaque> *marks) {
@@ -109,8 +110,8 @@ void program_dealloc(PyObject *self) {
         if (program->plan->loaded && lm_cuda_enter(program->plan->device, &before)) {
             const Driver *cuda = lm_cuda();
             for (DevicePtr address : program->plan->constants_at) cuda->mem_free(address);
-            for (Table &table : program->plan->tables)
-                if (table.uploaded_to) cuda->mem_free(table.uploaded_to);
+            for (TableCopy &table : program->plan->table_copies)
+                if (table.at) cuda->mem_free(table.at);
             for (GpuKernel &kernel : program->plan->kernels) cuda->module_unload(kernel.module);
             lm_cuda_leave(before);
         }
@@ -119,7 +120,6 @@ void program_dealloc(PyObject *self) {
         delete program->plan;
     }
     delete program->graphs;
-    delete program->moving;
     PyTypeObject *type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -131,15 +131,14 @@ PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *keyword
     auto *program = reinterpret_cast<GpuProgram *>(self);
     program->vectorcall = program_call;
     program->plan = new (std::nothrow) GpuPlan();
-    program->graphs = new (std::nothrow) std::vector<GpuGraph>();
-    program->moving = new (std::nothrow) std::vector<char>();
-    if (program->plan && program->graphs && program->moving && lm_gpu_parse(*program->plan, arguments, keywords)) return self;
+    program->graphs = new (std::nothrow) GpuGraphs();
+    if (program->plan && program->graphs && lm_gpu_parse(*program->plan, arguments, keywords)) return self;
     Py_DECREF(self);
     return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
 }
 
 PyObject *graph_count(PyObject *self, void *) {
-    return PyLong_FromSize_t(reinterpret_cast<GpuProgram *>(self)->graphs->size());
+    return PyLong_FromSize_t(reinterpret_cast<GpuProgram *>(self)->graphs->kept.size());
 }
 
 PyMemberDef members[] = {

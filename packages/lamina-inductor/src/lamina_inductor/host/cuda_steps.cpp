@@ -53,6 +53,7 @@ bool describe(GpuCall &call, Descriptor &d, const Argument &argument) {
     return true;
 }
 
+// The values of a launch's parameters. Of a descriptor it is the address: the parameter itself is the descriptor's map.
 bool fill(GpuCall &call, LaunchStep &step) {
     for (size_t i = 0; i < step.arguments.size(); ++i) {
         const Argument &argument = step.arguments[i];
@@ -60,8 +61,9 @@ bool fill(GpuCall &call, LaunchStep &step) {
         case kPointer: step.values[i] = call.at(argument.place); break;
         case kInt32: case kInt64: step.values[i] = (uint64_t)call.slots[argument.value]; break;
         case kErrorWord: step.values[i] = call.plan.error_at; break;
-        case kTable: step.values[i] = call.plan.tables[(size_t)argument.value].uploaded_to; break;
+        case kTable: step.values[i] = (*call.tables)[(size_t)argument.value].at; break;
         case kDescriptor:
+            step.values[i] = call.at(argument.place);
             if (!describe(call, *call.plan.descriptors[(size_t)argument.value], argument)) return false;
             break;
         default: break;
@@ -70,37 +72,74 @@ bool fill(GpuCall &call, LaunchStep &step) {
     return true;
 }
 
-bool launch(GpuCall &call, LaunchStep &step) {
-    GpuKernel &kernel = call.plan.kernels[(size_t)step.kernel];
-    LaunchConfig config;
-    LaunchAttribute attributes[2];
+bool grid_of(const GpuCall &call, const LaunchStep &step, const GpuKernel &kernel, unsigned *grid, bool *empty) {
+    *empty = false;
     for (int d = 0; d < 3; ++d) {
         int64_t programs = call.slots[step.grid[d]];
-        if (programs <= 0) return true;
-        if (programs > (d ? 65535 : INT32_MAX)) { PyErr_Format(PyExc_RuntimeError, "kernel %s would need %lld programs", kernel.name.c_str(), (long long)programs); return false; }
-        config.grid[d] = (unsigned)programs;
-        config.block[d] = 1;
+        if (programs <= 0) *empty = true;
+        if (programs > (d ? 65535 : INT32_MAX)) {
+            PyErr_Format(PyExc_RuntimeError, "%U: kernel %s would need %lld programs", call.plan.name, kernel.name.c_str(), (long long)programs);
+            return false;
+        }
+        grid[d] = (unsigned)programs;
     }
-    if (!fill(call, step)) return false;
-    config.block[0] = (unsigned)kernel.threads;
-    config.shared = (unsigned)kernel.shared;
-    config.stream = call.stream;
-    config.attributes = attributes;
-    config.count = 0;
+    grid[0] *= (unsigned)kernel.clusters;
+    return true;
+}
+
+unsigned attributes_of(const GpuKernel &kernel, LaunchAttribute *attributes) {
+    unsigned count = 0;
     if (kernel.clusters > 1) {
-        config.grid[0] *= (unsigned)kernel.clusters;
-        memset(attributes, 0, sizeof(attributes));
+        memset(attributes, 0, 2 * sizeof(*attributes));
         attributes[0].id = kClusterDimension;
         attributes[0].value.dim[0] = (unsigned)kernel.clusters, attributes[0].value.dim[1] = attributes[0].value.dim[2] = 1;
         attributes[1].id = kClusterSpread;
         attributes[1].value.number = 1;
-        config.count = 2;
+        count = 2;
     }
-    int status = lm_cuda()->launch(&config, kernel.function, step.pointers.data(), nullptr);
-    if (!status) return true;
-    char what[256];
-    snprintf(what, sizeof(what), "launching kernel %s", kernel.name.c_str());
+    if (kernel.cooperative) {
+        memset(attributes + count, 0, sizeof(*attributes));
+        attributes[count].id = kCooperative;
+        attributes[count++].value.number = 1;
+    }
+    return count;
+}
+
+bool launch_failed(const GpuCall &call, const GpuKernel &kernel, int status, const char *doing) {
+    char what[512];
+    snprintf(what, sizeof(what), "%.200s: %s kernel %.200s", PyUnicode_AsUTF8(call.plan.name), doing, kernel.name.c_str());
     return lm_cuda_ok(status, what);
+}
+
+// The node that the launch just captured has become; null: there was none.
+bool note_node(GpuCall &call, bool launched) {
+    int state = 0;
+    uint64_t id = 0;
+    Opaque graph = nullptr;
+    const Opaque *last = nullptr;
+    size_t count = 0;
+    if (launched && !lm_cuda_ok(lm_cuda()->capture_info(call.stream, &state, &id, &graph, &last, &count), "capturing a graph")) return false;
+    call.nodes->push_back(count == 1 ? last[0] : nullptr);
+    return true;
+}
+
+bool launch(GpuCall &call, LaunchStep &step) {
+    GpuKernel &kernel = call.plan.kernels[(size_t)step.kernel];
+    LaunchConfig config;
+    LaunchAttribute attributes[3];
+    bool empty;
+    if (!grid_of(call, step, kernel, config.grid, &empty)) return false;
+    if (!empty) {
+        if (!fill(call, step)) return false;
+        config.block[0] = (unsigned)kernel.threads, config.block[1] = config.block[2] = 1;
+        config.shared = (unsigned)kernel.shared;
+        config.stream = call.stream;
+        config.attributes = attributes;
+        config.count = attributes_of(kernel, attributes);
+        int status = lm_cuda()->launch(&config, kernel.function, step.pointers.data(), nullptr);
+        if (status) return launch_failed(call, kernel, status, "launching");
+    }
+    return !call.nodes || note_node(call, !empty);
 }
 
 bool multiply(GpuCall &call, const ProductStep &step) {
@@ -157,19 +196,37 @@ bool lm_gpu_load(GpuPlan &plan, Opaque stream) {
 
 bool lm_gpu_fill_tables(GpuCall &call) {
     const Driver *cuda = lm_cuda();
-    for (Table &table : call.plan.tables) {
-        for (size_t i = 0; i < table.cells.size(); ++i) {
-            const Argument &cell = table.cells[i];
-            table.values[i] = cell.kind == kPointer ? (int64_t)call.at(cell.place) : call.slots[cell.value];
-        }
-        if (table.uploaded_to && table.values == table.uploaded && table.stream == call.stream) continue;
-        size_t bytes = table.values.size() * sizeof(int64_t);
-        if (!table.uploaded_to && !lm_cuda_ok(cuda->mem_alloc(&table.uploaded_to, bytes), "memory for a table")) return false;
-        if (!table.uploaded.empty() && table.stream != call.stream && !lm_cuda_ok(cuda->stream_synchronize(table.stream), "waiting for a table's readers")) return false;
-        if (!lm_cuda_ok(cuda->copy_in(table.uploaded_to, table.values.data(), bytes, call.stream), "copying a table")) return false;
-        table.uploaded = table.values;
-        table.stream = call.stream;
+    for (size_t t = 0; t < call.plan.tables.size(); ++t) {
+        const Table &table = call.plan.tables[t];
+        TableCopy &copy = (*call.tables)[t];
+        std::vector<int64_t> &now = call.table_values;
+        now.resize(table.size());
+        for (size_t i = 0; i < table.size(); ++i)
+            now[i] = table[i].kind == kPointer ? (int64_t)call.at(table[i].place) : call.slots[table[i].value];
+        if (copy.at && now == copy.values && copy.stream == call.stream) continue;
+        size_t bytes = now.size() * sizeof(int64_t);
+        if (!copy.at && !lm_cuda_ok(cuda->mem_alloc(&copy.at, bytes), "memory for a table")) return false;
+        if (!copy.values.empty() && copy.stream != call.stream && !lm_cuda_ok(cuda->stream_synchronize(copy.stream), "waiting for a table's readers")) return false;
+        if (!lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, call.stream), "copying a table")) return false;
+        copy.values.swap(now);
+        copy.stream = call.stream;
     }
+    return true;
+}
+
+// A captured launch with other parameters from the next launch of its graph on.
+bool lm_gpu_patch(GpuCall &call, int number, Opaque exec, Opaque node, std::vector<uint64_t> *values) {
+    LaunchStep &step = call.plan.launches[(size_t)number];
+    const GpuKernel &kernel = call.plan.kernels[(size_t)step.kernel];
+    if (!node) return true;
+    if (!fill(call, step)) return false;
+    if (step.values == *values) return true;
+    KernelNode with = {kernel.function, {}, {(unsigned)kernel.threads, 1, 1}, (unsigned)kernel.shared, step.pointers.data(), nullptr, nullptr, nullptr};
+    bool empty;
+    if (!grid_of(call, step, kernel, with.grid, &empty)) return false;
+    int status = lm_cuda()->graph_set_kernel(exec, node, &with);
+    if (status) return launch_failed(call, kernel, status, "changing the parameters of");
+    *values = step.values;
     return true;
 }
 

@@ -22,12 +22,12 @@ PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, Dev
     return tensor;
 }
 
-bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, GpuBlock *block) {
+bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, bool own, GpuBlock *block) {
     if (bytes <= 0) return true;
     int found = -1;
     for (size_t i = 0; i < held.size(); ++i)
         if (held[i].device == device && held[i].stream == stream) found = (int)i;
-    if (found >= 0 && held[(size_t)found].taken) { // a host call of a running program runs another one
+    if (own || (found >= 0 && held[(size_t)found].taken)) { // taken: a host call of a running program runs another one
         block->tensor = lm_gpu_new_bytes(abi, device, bytes, &block->address);
         return block->tensor != nullptr;
     }

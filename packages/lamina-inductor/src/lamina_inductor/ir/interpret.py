@@ -207,7 +207,8 @@ def _store(stmt: Store, state: _State) -> None:
         buffer[index] = value
     else:
         ufunc = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[stmt.mode]
-        ufunc.at(buffer, index, value)
+        used = buffer[: int(np.max(index)) + 1] if np.size(index) else buffer  # `at` copies what memory may overlap
+        ufunc.at(used, index, value)
 
 
 def _index_value(stmt: IndexValue, state: _State) -> None:

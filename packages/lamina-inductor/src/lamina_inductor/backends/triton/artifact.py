@@ -30,7 +30,7 @@ from .gpu_plan import GpuPlan
 
 __all__ = ["GpuArtifact", "GpuDescription", "from_bytes", "images_of", "to_bytes"]
 
-_MAGIC = b"LMGPU001"
+_MAGIC = b"LMGPU002"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -40,7 +40,8 @@ class GpuDescription:
 
     Attributes:
         name: of the graph. toolchain: what compiled it. sm: for which GPUs. device: number of the GPU it runs on.
-        images: per kernel (name, bytes of machine code, shared memory, threads, clusters).
+        images: per kernel (name, bytes of machine code, shared memory, threads, clusters, do its programs wait for
+            each other).
         labels: per input its name, None where it is no tensor. symbols: names of the sizes.
         checks: (number, exception, message). kernels, source: to look at. captured: run as a CUDA graph.
     """
@@ -50,7 +51,7 @@ class GpuDescription:
     sm: int
     device: int
     plan: GpuPlan
-    images: tuple[tuple[str, int, int, int, int], ...]
+    images: tuple[tuple[str, int, int, int, int, bool], ...]
     labels: tuple[str | None, ...]
     symbols: tuple[str, ...]
     checks: tuple[tuple[int, str, str], ...]
@@ -171,16 +172,16 @@ class GpuArtifact:
         return GpuArtifact(found, code, entry)
 
 
-def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, int, int], ...]:
+def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, int, int, bool], ...]:
     """Rows of ``GpuDescription.images``."""
-    return tuple([(k.name, len(k.cubin), k.shared, 32 * k.warps, k.clusters) for k in compiled])
+    return tuple([(k.name, len(k.cubin), k.shared, 32 * k.warps, k.clusters, k.cooperative) for k in compiled])
 
 
 def _program(description: GpuDescription, code: bytes) -> Any:
     plan, at = description.plan, 0
     kernels = []
-    for name, size, shared, threads, clusters in description.images:
-        kernels.append((name, code[at : at + size], shared, threads, clusters))
+    for name, size, *launch in description.images:
+        kernels.append((name, code[at : at + size], *launch))
         at += size
     fail = _failure(description)
     return gpu_launcher().Program(

@@ -38,7 +38,7 @@ class CompiledKernel:
     shared: bytes of shared memory. registers, spills: per thread, None when the tool that tells them is not there.
     clusters: blocks that work together as one program. scratch: bytes of memory that each program wants from the
     launcher. descriptors: for each descriptor parameter (type, swizzle, bytes of an element, block), as the driver
-    counts them.
+    counts them. cooperative: its programs wait for each other, so all must run at once.
     """
 
     name: str
@@ -52,6 +52,7 @@ class CompiledKernel:
     clusters: int = 1
     scratch: int = 0
     descriptors: tuple[tuple[int, int, int, tuple[int, ...]], ...] = ()
+    cooperative: bool = False
 
 
 def import_triton() -> Any:
@@ -126,6 +127,7 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True,
         int(getattr(metadata, "num_ctas", 1)),
         int(getattr(metadata, "global_scratch_size", 0)),
         tuple(found),
+        bool(getattr(metadata, "launch_cooperative_grid", False)),
     )
 
 

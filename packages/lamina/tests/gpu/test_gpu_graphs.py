@@ -1,0 +1,228 @@
+"""``mode="reduce-overhead"``: CUDA graphs through the real launcher, on a stub of the driver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from stub_device import StubDevice
+
+import lamina
+from lamina.nn import functional as F
+from lamina.records import records
+
+X = lamina.arange(37 * 20).reshape(37, 20) / 100.0 - 3.0
+W = lamina.arange(20 * 20).reshape(20, 20) / 200.0 - 1.0
+
+
+def captured(fn: Callable[..., Any], **options: Any) -> Any:
+    return lamina.compile(fn, mode="reduce-overhead", **options)
+
+
+def graphs() -> int:
+    """How many CUDA graphs the program that was compiled last keeps."""
+    return next(iter(records()[-1].artifacts.values())).function.graphs
+
+
+def same(got: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(got.detach().cpu().numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_results_stay_and_only_the_kernels_that_name_what_moved_are_changed(device: StubDevice) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        return (x.sum(0) + w.sum(0)).softmax(-1), x.sum(1)
+
+    run, w, results = captured(fn), W.cuda(), []
+    inputs = [lamina.randn(37, 20) for _ in range(5)]
+    on_device = [x.cuda() for x in inputs]
+    for x in on_device:
+        results.append(run(x, w))
+    assert graphs() == 1
+    for x, (a, b) in zip(inputs, results, strict=True):
+        same(a, fn(x, W)[0])
+        same(b, fn(x, W)[1])
+    before, launches = device.library.stub_patched(), len(device.launches)
+    kept = run(on_device[0], w)
+    changed = device.library.stub_patched() - before
+    assert 0 < changed <= len(device.launches) - launches
+    same(kept[1], fn(inputs[0], W)[1])
+
+
+def test_nothing_is_changed_where_addresses_stay(device: StubDevice) -> None:
+    run, x = captured(lambda x: x.mul_(0.5).add_(1)), X.cuda()
+    wanted = X.numpy().copy()
+    before = device.library.stub_patched()
+    for _ in range(4):
+        run(x)
+        wanted = wanted * 0.5 + 1
+    assert device.library.stub_patched() == before and graphs() == 1
+    np.testing.assert_allclose(x.cpu().numpy(), wanted, rtol=1e-6)
+
+
+def test_products_read_and_write_memory_of_the_graph_where_addresses_move(device: StubDevice) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        return x.exp() @ w, x @ w.sin()
+
+    run, w = captured(fn), W.cuda()
+    inputs = [lamina.randn(37, 20) for _ in range(5)]
+    results = [run(x.cuda(), w) for x in inputs]
+    assert graphs() == 1
+    for x, (a, b) in zip(inputs, results, strict=True):
+        same(a, fn(x, W)[0])
+        same(b, fn(x, W)[1])
+
+
+def test_a_weight_that_is_replaced(device: StubDevice) -> None:
+    run, x = captured(lambda x, w: x @ w), X.cuda()
+    for k in (1.0, 1.0, 2.0, 3.0, 3.0):
+        same(run(x, (W * k).cuda()), X @ (W * k))
+    assert graphs() == 1
+
+
+def test_inputs_that_are_written_are_written_where_they_lie(device: StubDevice) -> None:
+    """Through a product, whose copy of a moving input goes back."""
+    run = captured(lambda x, w: x.copy_((x @ w).sin()))
+    for k in range(5):
+        x = X.cuda() + k
+        version = x._version
+        run(x, W.cuda())
+        same(x, ((X + k) @ W).sin())
+        assert x._version == version + 1
+
+
+def test_random_numbers_advance(device: StubDevice) -> None:
+    x = X.cuda()
+    lamina.manual_seed(5)
+    eager = [F.dropout(x, 0.4).cpu().numpy() for _ in range(5)]
+    lamina.manual_seed(5)
+    run = captured(lambda x: F.dropout(x, 0.4))
+    compiled = [run(x).cpu().numpy() for _ in range(5)]
+    np.testing.assert_allclose(eager, compiled, rtol=1e-5)
+    assert len({c.tobytes() for c in compiled}) == 5 and graphs() == 1
+
+
+def test_numbers_on_the_host_may_change(device: StubDevice) -> None:
+    run, x = captured(lambda x, s: x * s + s), X.cuda()
+    for s in (0.5, 0.25, 0.125, 3.0, 7.0):
+        same(run(x, s), X * s + s)
+    on_cpu = captured(lambda x, s: (x * s, x.sum().cpu()))
+    for s in (0.5, 0.25, 0.125):
+        got, total = on_cpu(x, lamina.tensor(s))
+        same(got, X * s)
+        assert total.device.type == "cpu" and abs(total.item() - X.sum().item()) < 1e-2
+    assert graphs() == 1
+
+
+def test_memory_that_begins_anywhere(device: StubDevice) -> None:
+    flat = lamina.arange(100).float()
+    run, moved = captured(lambda x: x.mul_(3).sum()), flat.cuda()
+    for start in (1, 1, 1, 3, 4):
+        part = flat[start : start + 40]
+        part.mul_(3)
+        same(run(moved[start : start + 40]), part.sum())
+    same(moved, flat)
+
+
+def test_a_graph_for_each_size_then_one_warning(device: StubDevice) -> None:
+    def fn(x: Any) -> Any:
+        return x.softmax(-1).sum(0)
+
+    run = captured(fn, dynamic=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (*range(2, 10), *range(2, 10)):
+            same(run(X[:n].cuda()), fn(X[:n]))
+    assert graphs() in (7, 8)  # the first call only loads
+    with pytest.warns(RuntimeWarning, match="8 CUDA graphs are kept") as found:
+        for n in (15, 16, 17, 3, 15):
+            same(run(X[:n].cuda()), fn(X[:n]))
+    assert graphs() == 8 and len(found) == 1
+
+
+def test_graphs_share_the_workspace_of_their_stream(device: StubDevice) -> None:
+    def fn(x: Any) -> Any:
+        return ((x @ x.t()).softmax(-1) @ x).sum(0)
+
+    x = X.cuda()
+    first, second = captured(fn), captured(lambda x: fn(x) + 1)
+    first(x), second(x)
+    before = lamina.cuda.memory_allocated()
+    for _ in range(3):
+        same(first(x), fn(X))
+        same(second(x), fn(X) + 1)
+    assert lamina.cuda.memory_allocated() - before < 4096
+    lamina.cuda.empty_cache()
+    assert lamina.cuda.memory_allocated() < before
+    same(first(x), fn(X))
+    same(second(x), fn(X) + 1)
+
+
+def test_another_stream_has_a_graph_of_its_own(device: StubDevice) -> None:
+    run, x, side = captured(lambda x: x.sin().sum(0)), X.cuda(), lamina.cuda.Stream()
+    for _ in range(3):
+        run(x)
+    with lamina.cuda.stream(side):
+        for _ in range(2):
+            same(run(x), X.sin().sum(0))
+    same(run(x), X.sin().sum(0))
+    assert graphs() == 2
+
+
+def test_eager_work_between_calls(device: StubDevice) -> None:
+    run, x = captured(lambda x: x * 2 + 1), X.cuda()
+    wanted = X
+    for _ in range(5):
+        x = run(x).add_(1) * 0.5
+        wanted = (wanted * 2 + 2) * 0.5
+    same(x, wanted)
+
+
+def test_a_bad_index_in_a_graph(device: StubDevice) -> None:
+    run, table = captured(lambda i, w: F.embedding(i, w) * 2), X.cuda()
+    for _ in range(3):
+        run(lamina.tensor([1, 2]).cuda(), table)
+    with pytest.raises(IndexError, match=r"out of bounds for dimension 0 with size 37.*test_gpu_graphs.py:\d+"):
+        run(lamina.tensor([1, 99]).cuda(), table)
+        lamina.cuda.synchronize()
+    same(run(lamina.tensor([1, 2]).cuda(), table), X[1:3] * 2)
+    assert graphs() == 1
+
+
+def test_an_error_while_capturing_names_the_program_and_the_kernel(device: StubDevice) -> None:
+    run, x = captured(lambda x: x.sin() * 3), X.cuda()
+    run(x)
+    device.library.stub_fail_launch(719)
+    with pytest.raises(RuntimeError, match=r".*: launching kernel k0_sin\w* failed: CUDA_ERROR_STUB"):
+        run(x)
+    same(run(x), X.sin() * 3)
+    same(run(x), X.sin() * 3)
+    assert graphs() == 1
+
+
+def test_training_in_graphs(device: StubDevice) -> None:
+    """The weights' gradients are products, their memory is new at each step, the optimizer writes in place."""
+
+    def losses(where: str, wrap: Callable[..., Any]) -> list[float]:
+        lamina.manual_seed(3)
+        model = lamina.nn.Sequential(
+            lamina.nn.Linear(20, 16), lamina.nn.Dropout(0.2), lamina.nn.Tanh(), lamina.nn.Linear(16, 4)
+        ).to(where)
+        optimizer = lamina.optim.AdamW(model.parameters(), lr=1e-2)
+
+        def step(x: Any, target: Any) -> Any:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), target)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = wrap(step)
+        batches = [(X * (1 + k / 10), (lamina.arange(37) + k) % 4) for k in range(6)]
+        return [run(x.to(where), t.to(where)).item() for x, t in batches]
+
+    eager, got = losses("cuda", lambda f: f), losses("cuda", captured)
+    np.testing.assert_allclose(got, eager, rtol=1e-4)
+    assert graphs() >= 1
