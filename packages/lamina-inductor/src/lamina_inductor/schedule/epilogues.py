@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx.symbolic import Expr
+from lamina_fx.symbolic import Expr, Symbol, as_expr
 
 from ..ir.kernel import Load, Store, walk
 from ..ir.loops import Size
@@ -75,14 +75,20 @@ def fits_rows(built: BuiltKernel, buffer: str, rows: Size, columns: Size) -> boo
     if phase.kind != "parallel":
         return False
     names = {p.name for p, b in zip(kernel.params, built.buffers, strict=True) if b == buffer}
-    limit = columns - 1
     for stmt in walk(kernel.body):
         if (type(stmt) is Load or type(stmt) is Store) and stmt.buffer in names:
             rest = stmt.index - phase.axis * columns
-            low, high = rest.range() if isinstance(rest, Expr) else (rest, rest)
-            if phase.axis in _symbols(rest) or low != 0 or high is None or type(limit) is not int or high > limit:
+            if phase.axis in _symbols(rest) or not _is_column(rest, columns):
                 return False
     return bool(names)
+
+
+def _is_column(index: Any, columns: Size) -> bool:
+    """Does the index run from 0 to below ``columns``?"""
+    if type(columns) is int:
+        low, high = index.range() if isinstance(index, Expr) else (index, index)
+        return low == 0 and high is not None and high < columns
+    return isinstance(index, Symbol) and index.lower == 0 and index.upper is as_expr(columns - 1)
 
 
 def _symbols(expr: Any) -> frozenset[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.loops import Value
+from ..ir.loops import Size, Value
 from .fuse import Fusion
 from .groups import Group
-from .trace import base_of, numel
+from .trace import base_of, numel, rows_of, same_size
 
 __all__ = ["materialize"]
 
@@ -82,9 +82,11 @@ def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Val
         return False
     (reader,) = readers.values()
     mine, theirs = numel(value.shape), numel(reader.sizes)
-    if type(mine) is not int or type(theirs) is not int:
-        return False
-    return theirs <= 2 * mine or (value.chain_cost <= MODEST_COST and theirs <= 8 * mine)
+    if type(mine) is int and type(theirs) is int:
+        times: Any = -(-theirs // mine) if mine else 1
+    else:
+        times = rows_of(theirs, mine)
+    return type(times) is int and times <= (8 if value.chain_cost <= MODEST_COST else 2)
 
 
 def _is_near_memory(value: Value) -> bool:
@@ -94,8 +96,6 @@ def _is_near_memory(value: Value) -> bool:
     much as ``x``.
     """
     size = numel(value.shape)
-    if type(size) is not int:
-        return False
     cost, loads, small = 0, set(), set()
     work = [value]
     while work:
@@ -104,19 +104,27 @@ def _is_near_memory(value: Value) -> bool:
         for operand in item.inputs:
             base = base_of(operand)
             count = numel(base.shape)
-            if base.lazy or type(count) is not int:
-                return False
-            if count * FEW <= size:
+            if base.lazy:
+                cost += base.chain_cost
+            elif _are_few(count, size):
                 small.add(base)
             elif base.kind == "point":
                 work.append(base)
-            elif base.kind in ("buffer", "extern") and count == size:
+            elif base.kind in ("buffer", "extern") and same_size(count, size):
                 loads.add(base)
             else:
                 return False
         if cost > CHEAP_COST or len(loads) > CHEAP_LOADS or len(small) > FEW_LOADS:
             return False
     return True
+
+
+def _are_few(count: Size, size: Size) -> bool:
+    """Are ``size`` elements ``FEW`` times as many? A factor that is not known is a large one."""
+    if type(count) is int and type(size) is int:
+        return count * FEW <= size
+    times = rows_of(size, count)
+    return times is not None and (type(times) is not int or times >= FEW)
 
 
 def _sweep(fusion: Fusion, live: set[Value]) -> None:

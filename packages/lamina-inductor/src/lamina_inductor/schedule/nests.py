@@ -17,6 +17,7 @@ from .pointwise_nest import pointwise_nest
 from .row_nest import Partial, row_nest
 from .row_passes import KEEP_LIMIT
 from .scan_nest import scan_nest
+from .trace import rows_of
 
 __all__ = ["build_nest"]
 
@@ -56,11 +57,11 @@ def build_nest(
 
 def _by_rows(flat: Flat, columns: Any) -> Flat:
     """One axis cut into rows of ``columns`` elements."""
-    if type(columns) is not int or len(flat.axes) != 1 or type(flat.sizes[flat.axes[0]]) is not int:
+    if columns is None or len(flat.axes) != 1:
         return flat
     (axis,) = flat.axes
-    rows, rest = divmod(flat.sizes[axis], columns)
-    if rest or columns < 2 or rows < 2:
+    rows = rows_of(flat.sizes[axis], columns)
+    if rows is None or any(type(n) is int and n < 2 for n in (rows, columns)):
         return flat
     row, place = axis_symbol(0, rows), axis_symbol(1, columns)
     statements = [substitute(s, {axis: row * columns + place}) for s in flat.statements]

@@ -128,7 +128,7 @@ class StepList:
     def add_epilogue(self, group: Group, built: BuiltKernel, scratch: bool) -> None:
         """A kernel that runs on the rows of the product that was added last."""
         shared, sizes = with_size_parameter(built)
-        kernel = self.pool.add(shared.kernel)
+        kernel = self.pool.add(shared)
         self.calls.append((kernel.name, group))
         call = KernelCall(kernel, tuple([b for b in built.buffers if type(b) is str]), sizes)
         step = replace(self.final[-1], epilogue=call)
@@ -143,7 +143,7 @@ class StepList:
         """A kernel; it joins the open launch when it is independent of it and alike or small."""
         buffers = tuple([b if type(b) is str else partial_buffer(b.dtype, b.size) for b in built.buffers])
         shared, sizes = with_size_parameter(built)
-        kernel = self.pool.add(shared.kernel)
+        kernel = self.pool.add(shared)
         call = KernelCall(kernel, buffers, sizes)
         self.calls.append((kernel.name, group))
         reads = {b for b, p in zip(buffers, kernel.params, strict=True) if p.role != "out"}

@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Symbol
 
+from .emitter import Reduce
 from .flat import Flat, affine, analyse, indices_of, substitute
 from .groups import axis_symbol
 
@@ -26,8 +27,12 @@ def flat_rows(flat: Flat, rows: list[Symbol], number: int) -> tuple[Flat, Symbol
         rest = rest // flat.sizes[axis]
     mapping[rows[0]] = rest
     together: dict[Any, Any] = dict.fromkeys(rows, 0) | {rows[-1]: row}
-    statements = [substitute(s, together if _walks_as_one(s, rows, flat) else mapping) for s in flat.statements]
-    statements = [replace(s, axes=_moved(s.axes, mapping)) if hasattr(s, "axes") else s for s in statements]
+    statements = [
+        replace(s, axes=frozenset([row if a in mapping else a for a in s.axes]))
+        if type(s) is Reduce
+        else substitute(s, together if _walks_as_one(s, rows, flat) else mapping)
+        for s in flat.statements
+    ]
     axes = [row, *[a for a in flat.axes if a not in mapping]]
     sizes: dict[Symbol, Any] = {row: extent}
     for axis, size in flat.sizes.items():  # a size may depend on a row: the last tile is shorter
@@ -50,7 +55,3 @@ def _walks_as_one(stmt: Any, rows: list[Symbol], flat: Flat) -> bool:
         if not bool(steps.get(axis, 0) == step):
             return False
     return True
-
-
-def _moved(axes: frozenset[Symbol], mapping: dict[Any, Any]) -> frozenset[Symbol]:
-    return frozenset().union(*[mapping[a].free_symbols if a in mapping else {a} for a in axes])

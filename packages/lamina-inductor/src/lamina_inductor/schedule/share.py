@@ -16,25 +16,53 @@ from .kernels import BuiltKernel
 __all__ = ["KernelPool", "with_size_parameter", "words"]
 
 
-def with_size_parameter(built: BuiltKernel) -> tuple[BuiltKernel, tuple[Any, ...]]:
-    """A kernel of one phase over a known number of iterations takes that number as a size parameter instead.
+def with_size_parameter(built: BuiltKernel) -> tuple[Kernel, tuple[Any, ...]]:
+    """The kernel as others may share it, and the values of its size parameters.
 
-    Returns the kernel and the values of its size parameters.
+    A phase that stands alone takes its number of iterations as a parameter ``n``, where that is known or nothing else
+    in the kernel depends on its symbols; symbols are numbered, so that kernels over other sizes have the same text.
     """
-    kernel = built.kernel
-    values: tuple[Any, ...] = built.sizes
-    if len(kernel.body) != 1 or not kernel.body[0].extent.is_constant:
-        return built, values
+    kernel, values = _over_a_parameter(built.kernel)
+    names = {s: Symbol(f"s{k}", s.lower, s.upper, s.divisor) for k, s in enumerate(kernel.sizes) if s.name != "n"}
+    changed: dict[Expr, Any] = {s: t for s, t in names.items() if s is not t}
+    if changed:
+        body = tuple([_renamed_phase(p, changed) for p in kernel.body])
+        kernel = replace(kernel, body=body, sizes=tuple([names.get(s, s) for s in kernel.sizes]))
+    return kernel, values
+
+
+def _over_a_parameter(kernel: Kernel) -> tuple[Kernel, tuple[Any, ...]]:
+    if len(kernel.body) != 1:
+        return kernel, kernel.sizes
     (phase,) = kernel.body
-    extent = phase.extent.value
-    if extent == 1:
-        return built, values
+    extent = phase.extent
+    sizes = kernel.sizes
+    if not extent.is_constant:
+        used = frozenset().union(*map(_symbols_in, phase.body))
+        if used & extent.free_symbols:
+            return kernel, sizes
+        sizes = tuple([s for s in sizes if s not in extent.free_symbols])
+    elif extent.value == 1:
+        return kernel, sizes
     size = Symbol("n", 0)
     axis = Symbol(phase.axis.name, 0, size - 1)
     body = tuple([rename(s, {phase.axis: axis}) for s in phase.body])
-    changed = replace(phase, axis=axis, extent=size, body=body)
-    kernel = replace(kernel, body=(changed,), sizes=(*kernel.sizes, size))
-    return replace(built, kernel=kernel, sizes=(*built.sizes, size)), (*values, extent)
+    grain = None if phase.grain is None or phase.grain.free_symbols & extent.free_symbols else phase.grain
+    changed = replace(phase, axis=axis, extent=size, body=body, grain=grain)
+    value = extent.value if extent.is_constant else extent
+    return replace(kernel, body=(changed,), sizes=(*sizes, size)), (*sizes, value)
+
+
+def _symbols_in(stmt: Stmt) -> frozenset[Symbol]:
+    """The symbols that a statement, or one in it, depends on."""
+    exprs = [getattr(stmt, name, None) for name in ("index", "expr", "size", "extent")]
+    own = frozenset().union(*[e.free_symbols for e in exprs if isinstance(e, Expr)])
+    return own.union(*map(_symbols_in, getattr(stmt, "body", ())))
+
+
+def _renamed_phase(phase: Loop, mapping: dict[Expr, Any]) -> Loop:
+    grain = None if phase.grain is None else phase.grain.substitute(mapping)
+    return replace(rename(phase, mapping), grain=grain)  # type: ignore[arg-type]
 
 
 def rename(stmt: Stmt, mapping: dict[Expr, Any]) -> Stmt:
@@ -45,7 +73,7 @@ def rename(stmt: Stmt, mapping: dict[Expr, Any]) -> Stmt:
     if type(stmt) is If:
         return replace(stmt, body=tuple([rename(s, mapping) for s in stmt.body]))
     if type(stmt) is BindIndex:
-        return stmt
+        return replace(stmt, size=stmt.size.substitute(mapping)) if isinstance(stmt.size, Expr) else stmt
     return substitute(stmt, mapping)
 
 
@@ -57,7 +85,8 @@ class KernelPool:
 
     def add(self, kernel: Kernel) -> Kernel:
         """The kernel of the pool with this body; a new one is named by what it computes."""
-        key = format_body(kernel)
+        ranges = ",".join(f"{s.lower} {s.upper} {s.divisor}" for s in kernel.sizes)
+        key = f"{ranges}\n{format_body(kernel)}"
         found = self.kernels.get(key)
         if found is None:
             found = replace(kernel, name=f"k{len(self.kernels)}_{words(kernel.origins)}")

@@ -19,7 +19,7 @@ from .flat import Flat, analyse, substitute
 from .groups import axis_symbol
 from .kernels import BuiltKernel
 from .rows import flat_rows
-from .trace import same_size
+from .trace import rows_of, same_size
 
 __all__ = ["fits_tile", "tile_nest"]
 
@@ -49,10 +49,8 @@ def _rows_and_columns(
             flat, column = _one_axis(flat, axes[first:], len(axes) + 1)
             return flat, row, column
     statements, axes, sizes, _ = coalesce(statements, axes, sizes, frozenset())
-    if len(axes) != 1 or type(columns) is not int or type(sizes[axes[0]]) is not int:
-        return None, None, None
-    rows, rest = divmod(sizes[axes[0]], columns)
-    if rest or columns < 2:
+    rows = rows_of(sizes[axes[0]], columns) if len(axes) == 1 else None
+    if rows is None or (type(columns) is int and columns < 2):
         return None, None, None
     row, column = axis_symbol(1, rows), axis_symbol(2, columns)
     moved = [substitute(s, {axes[0]: row * columns + column}) for s in statements]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from lamina_fx.symbolic import Symbol
+from lamina_fx.symbolic import Symbol, as_expr, divides, exact_quotient
 
 from ..ir.loops import Index, Size, Value
+from ..lower.table import size_of
 from .groups import Group, free
 
-__all__ = ["base_of", "chain_to_base", "forward_index", "index_above", "is_bijective", "numel", "same_size"]
+__all__ = ["base_of", "chain_to_base", "forward_index", "index_above", "is_bijective", "numel", "rows_of", "same_size"]
 
 
 def base_of(value: Value) -> Value:
@@ -79,6 +80,14 @@ def _broadcast_back(value: Value, index: Index, group: Group) -> Index | None:
 def same_size(a: Size, b: Size) -> bool:
     """Are two sizes known to be equal? (Equal expressions are one object.)"""
     return a is b or (type(a) is int and type(b) is int and a == b)
+
+
+def rows_of(size: Size, columns: Size) -> Size | None:
+    """The number of rows of ``columns`` elements that ``size`` elements are; None when it is not known to be whole."""
+    if type(columns) is int:
+        return size_of(size // columns) if columns and divides(as_expr(size), columns) else None
+    found = exact_quotient(as_expr(size), as_expr(columns))
+    return None if found is None else size_of(found)
 
 
 def numel(sizes: tuple[Size, ...]) -> Size:

@@ -1,0 +1,103 @@
+"""Training steps whose sizes are all symbolic are as few kernels as those of known sizes, give or take what cannot be
+known: whether two sizes are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import lamina
+from lamina import nn
+from lamina.backends import ReferenceArtifact
+from lamina.nn import functional as F
+from lamina_fx import Graph
+from lamina_inductor.backends.triton import TritonBackend
+from lamina_inductor.ir.program import Gemm, Launch
+from lamina_inductor.schedule.program import build_program
+from lamina_inductor.schedule.style import CPU_LOOPS, GRID_LOOPS, LoopStyle
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A backend that keeps what it is given, and interprets it."""
+
+    graphs: list[Graph]
+    name: str = "watched"
+    keep: frozenset[str] = TritonBackend.keep
+
+    def compile(self, graph: Graph, *, name: str, options: dict[str, Any]) -> ReferenceArtifact:
+        self.graphs.append(graph)
+        return ReferenceArtifact(graph)
+
+
+def graph_of(step: Callable[..., Any], *inputs: Any, dynamic: bool) -> Graph:
+    graphs: list[Graph] = []
+    lamina.compile(step, dynamic=dynamic, backend=Watched(graphs))(*inputs)
+    (graph,) = graphs
+    return graph
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.ln, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(F.gelu(self.up(self.ln(x))))
+
+
+def language_model() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A step of AdamW, the optimizer in it."""
+    model = nn.Sequential(nn.Embedding(96, 64), Block(64), Block(64), nn.LayerNorm(64), nn.Linear(64, 96))
+    optimizer = lamina.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step(tokens: Any, targets: Any) -> Any:
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    tokens = (lamina.arange(128) * 7 % 96).reshape(4, 32)
+    return step, (tokens, (tokens * 5 + 1) % 96)
+
+
+@pytest.fixture(scope="module")
+def graphs() -> tuple[Graph, Graph]:
+    """Of known sizes and of symbolic ones."""
+    return tuple([graph_of(step, *inputs, dynamic=d) for d in (False, True) for step, inputs in (language_model(),)])  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of a program."""
+
+    sizes: int
+    steps: int
+    kernels: int
+    calls: int
+    epilogues: int
+
+
+def counts(graph: Graph, loops: LoopStyle) -> Counts:
+    program = build_program(graph, loops=loops)
+    return Counts(
+        len(program.sizes),
+        len(program.steps),
+        len(program.kernels),
+        sum(len(step.parts) for step in program.steps if type(step) is Launch),
+        sum(1 for step in program.steps if type(step) is Gemm and step.epilogue is not None),
+    )
+
+
+@pytest.mark.parametrize("loops", [CPU_LOOPS, GRID_LOOPS], ids=["cpu", "grid"])
+def test_as_many_kernels_as_with_known_sizes(graphs: tuple[Graph, Graph], loops: LoopStyle) -> None:
+    known, symbolic = (counts(graph, loops) for graph in graphs)
+    assert known.sizes == 0 and symbolic.sizes > 4
+    assert symbolic.steps <= known.steps + 3
+    assert symbolic.kernels <= known.kernels + 3
+    assert symbolic.calls <= known.calls + 3
+    assert symbolic.epilogues == known.epilogues > 5
