@@ -183,6 +183,25 @@ def additive(mask: np.ndarray) -> np.ndarray:
     return np.where(mask, 0.0, -np.inf).astype(np.float32)
 
 
+def large_numbers(rows: int, keys: int) -> np.ndarray:
+    """Rows masked by large numbers, whose keys all weigh alike; one row has no key."""
+    mask = np.zeros((rows, keys), np.float32)
+    mask[::3] = -1e9
+    mask[1::3] = np.finfo(np.float32).min
+    mask[2::3, ::2] = -np.inf
+    mask[5] = -np.inf
+    return mask
+
+
+def huge(rows: int, keys: int, width: int, dtype: Any = np.float32) -> tuple[Any, ...]:
+    """Scores near 1e5, exactly: whole numbers. A few keys of a row have almost its largest score."""
+    q, k = (RNG.integers(-200, 200, (2, n, width)).astype(np.float32) for n in (rows, keys))
+    q[..., 0] = RNG.integers(-4, 5, (2, rows))
+    k[:, 1 : keys // 2 * 2 : 2] = k[:, : keys // 2 * 2 : 2]
+    k[:, 1::2, 0] += 1
+    return q.astype(dtype), k.astype(dtype), floats(2, keys, width, dtype=dtype)
+
+
 TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
 TILE = TILES[:1]
 READ_BY_DESCRIPTORS = (AttentionCandidate(32, 16, 4, 2, True), AttentionCandidate(16, 32, 4, 2, True))
@@ -247,6 +266,21 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     "gradients with dropout": (
         backward(dropout=0.25), (*gradients((2, 2), 33, 16), *matrices((2, 2), 33, 40, 16), STATE), TILES,
     ),
+    "masked by large numbers": (attention(mask=True), (*matrices((2,), 40, 45, 16), large_numbers(40, 45)), TILES),
+    "gradients, masked by large numbers": (
+        backward(mask=True), (*gradients((2,), 40, 16), *matrices((2,), 40, 45, 16), large_numbers(40, 45)), TILES,
+    ),
+    "gradients in half, masked by large numbers": (
+        backward(mask=True), (*gradients((2,), 40, 16, BF16), *matrices((2,), 40, 45, 16, BF16), large_numbers(40, 45)),
+        TILES,
+    ),
+    "gradients beside huge scores": (backward(), (*gradients((2,), 40, 16), *huge(40, 45, 16)), TILES),
+    "causal gradients beside huge scores": (
+        backward(causal=True), (*gradients((2,), 70, 16), *huge(70, 70, 16)), TILES,
+    ),
+    "gradients in half beside huge scores": (
+        backward(causal=True), (*gradients((2,), 70, 16, BF16), *huge(70, 70, 16, BF16)), TILES,
+    ),
     "gradients of grouped queries": (
         backward(causal=True),
         (*gradients((2, 2, 3), 40, 16), floats(2, 2, 3, 40, 16), floats(2, 2, 1, 40, 16), floats(2, 2, 1, 40, 16)),
@@ -287,11 +321,36 @@ def over_channels(v: Any) -> Any:
     return ops.reshape(v, (1, v.shape[0], 1, 1))
 
 
+def last(images: np.ndarray) -> np.ndarray:
+    """The same with the channels last in memory."""
+    return np.moveaxis(np.moveaxis(images, 1, -1).copy(), -1, 1)
+
+
 CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
     "3x3 with everything": (
         normalised,
         tuple(floats(*s, dtype=BF16) for s in ((2, 32, 6, 6), (48, 32, 3, 3), (48,), (48,), (48,), (2, 48, 6, 6))),
-        (SMALL,),
+        (SMALL, DESCRIBED),
+    ),
+    "3x3 with channels last": (
+        normalised,
+        (
+            last(floats(2, 64, 6, 6, dtype=BF16)), last(floats(48, 64, 3, 3, dtype=BF16)),
+            *(floats(48, dtype=BF16) for _ in range(3)), last(floats(2, 48, 6, 6, dtype=BF16)),
+        ),
+        (SMALL, DESCRIBED),
+    ),
+    "boxes over the ends, dilated": (
+        convolve(padding=(2, 1), dilation=(2, 1)),
+        (floats(3, 32, 9, 7, dtype=np.float16), floats(40, 32, 3, 2, dtype=np.float16)), (DESCRIBED,),
+    ),
+    "boxes of a volume": (
+        convolve(padding=1, rank=3), (floats(1, 32, 4, 5, 6, dtype=np.float16), floats(32, 32, 3, 3, 3, dtype=np.float16)),
+        (DESCRIBED,),
+    ),
+    "boxes of a line": (
+        convolve(padding=2, rank=1), (floats(2, 32, 33, dtype=np.float16), floats(24, 32, 5, dtype=np.float16)),
+        (DESCRIBED,),
     ),
     "few channels": (convolve(stride=2, padding=3), (floats(2, 3, 15, 17), floats(20, 3, 7, 7)), (SMALL,)),
     "dilated": (convolve(padding=(2, 1), dilation=(2, 1)), (floats(1, 40, 8, 7), floats(16, 40, 3, 2)), (SMALL,)),
@@ -322,5 +381,9 @@ SYMBOLIC: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]
     ),
     "images of any number": (
         convolve(padding=1), (floats(5, 16, 7, 6), floats(8, 16, 3, 3)), (SMALL,), (5,),
+    ),
+    "boxes of any number of images": (
+        convolve(padding=1), (floats(5, 32, 7, 6, dtype=np.float16), floats(8, 32, 3, 3, dtype=np.float16)),
+        (DESCRIBED,), (5,),
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Attention backward without atomics: a kernel for the rows' sums, one for queries, one for keys and values.
+"""Attention backward without atomics: a kernel for numbers of the rows, one for queries, one for keys and values.
 
 Source: Dao et al. 2022 (FlashAttention), algorithm 4; here each gradient is summed by the program that stores it, so
 results are the same every time. Where an operand was broadcast (grouped queries share keys), the program walks all the
@@ -16,7 +16,8 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded, rows_at
+from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for
+from .attention_text import Scores, lead_lines, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
 from .mask_lists import mask_lists
@@ -28,51 +29,18 @@ _NAMES = ("b", "h", "g")
 
 def attention_backward_launches(step: AttentionBackward, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
     """The launches of a backward pass."""
-    heads: Any = 1
-    for size in step.out.shape[:3]:
-        heads = heads * size
-    sums = Scratch(heads * step.query.shape[-2] * 4)
-    result = [_sums(step, sums, heads, wide)]
+    rows, heads = scratch_for(step)
+    result = [row_sums(step, rows, heads, wide)]
     if step.grad_query is not None:
-        result.extend(_Walk(step, config, wide, sums, ("query",)).launches())
+        result.extend(_Walk(step, config, wide, rows, ("query",)).launches())
     both = [n for n in ("key", "value") if getattr(step, f"grad_{n}") is not None]
     leads = [[constant(s) for s in getattr(step, f"grad_{n}").shape[:3]] for n in both]
     if len(both) == 2 and leads[0] != leads[1]:  # summed over different dimensions
         for name in both:
-            result.extend(_Walk(step, config, wide, sums, (name,)).launches())
+            result.extend(_Walk(step, config, wide, rows, (name,)).launches())
     elif both:
-        result.extend(_Walk(step, config, wide, sums, tuple(both)).launches())
+        result.extend(_Walk(step, config, wide, rows, tuple(both)).launches())
     return result
-
-
-def _sums(step: AttentionBackward, sums: Scratch, heads: Any, wide: bool) -> TritonLaunch:
-    """For each query, the product of its output and that one's gradient, less the gradient of its log-sum-exp."""
-    text = KernelText(wide)
-    scores = Scores(step, text, 64, 64)
-    text.block(BLOCK_M=64, VALUES=padded(scores.value_width))
-    text.pointer("out", step.out.dtype, step.out)
-    text.pointer("grad_out", step.grad_out.dtype, step.grad_out)
-    text.pointer("sums", float32, sums)
-    text.add(
-        f"head = tl.program_id(1){'.to(tl.int64)' if wide else ''}",
-        *lead_lines(text, scores.lead, "head"),
-        "m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)",
-        "e = tl.arange(0, VALUES)",
-    )
-    mask = scores.mask(scores.row_mask(), scores.width_mask("e"))
-    text.add(
-        f"o = tl.load({rows_at(text, step.out, 'out', 'm', 'e')}{mask}).to(tl.float32)",
-        f"do = tl.load({rows_at(text, step.grad_out, 'grad_out', 'm', 'e')}{mask}).to(tl.float32)",
-        "total = tl.sum(o * do, 1)",
-    )
-    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
-    if step.grad_lse is not None:
-        text.pointer("grad_lse", step.grad_lse.dtype, step.grad_lse)
-        place = f"grad_lse{offset_of(text, step.grad_lse)} + m * {text.atom(step.grad_lse.strides[-2])}"
-        text.add(f"total -= tl.load({place}{inside}{', other=0.0' if inside else ''})")
-    text.add(f"tl.store(sums + (head * {text.atom(scores.queries)} + m), total{inside})")
-    kernel, buffers, sizes = text.finish(warps=4, origins=(("", "attention_backward", ""),))
-    return TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, 64), heads))
 
 
 class _Walk:
@@ -83,7 +51,7 @@ class _Walk:
         step: AttentionBackward,
         config: AttentionCandidate,
         wide: bool,
-        sums: Scratch,
+        rows: Scratch,
         names: tuple[str, ...],
     ) -> None:
         self.step, self.config, self.names = step, config, names
@@ -100,13 +68,13 @@ class _Walk:
             WIDTH=padded(self.scores.width),
             VALUES=padded(self.scores.value_width),
         )
-        self.scores.declare("query", "key", "value", "grad_out", "lse")
-        self.text.pointer("sums", float32, sums)
+        self.scores.declare("query", "key", "value", "grad_out")
+        self.text.pointer("rows", float32, rows)
         for name in names:
             gradient = self.gradient(name)
             self.text.pointer(f"grad_{name}", gradient.dtype, gradient)
         self.scores.declare_mask()
-        behind = (sums.bytes + 255) // 256 * 256
+        behind = (rows.bytes + 255) // 256 * 256
         self.lists = mask_lists(self.scores, "n" if self.of_queries else "m", behind, wide)
         if self.lists is not None:
             self.lists.declare(self.text)
@@ -164,8 +132,7 @@ class _Walk:
         for name, size in zip(_NAMES, lead, strict=True):
             if constant(size) != 1:
                 number = name if number == "0" else f"({number} * {text.atom(size)} + {name})"
-        text.add(f"sums_at = sums + {number} * {text.atom(self.scores.queries)}")
-        text.add(f"lse_at = lse{offset_of(text, self.step.lse)}")
+        text.add(f"rows_at = {rows_of_head(self.scores, number)}")
         if self.of_queries:
             self._load_queries()
             self._walk_keys()
@@ -174,21 +141,14 @@ class _Walk:
             self._walk_queries()
 
     def _load_queries(self) -> None:
-        text, step, scores = self.text, self.step, self.scores
+        text, scores = self.text, self.scores
         rows = scores.row_mask()
         start = "start" if self.of_queries else "base"
         text.add(
             f"q = {scores.rows('query', 'm', start, rows)}",
             f"do = {scores.rows('grad_out', 'm', start, rows)}",
         )
-        inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
-        # a query behind the last one takes part in nothing: its log-sum-exp is infinite
-        other = ', other=float("inf")' if inside else ""
-        text.add(f"level = tl.load(lse_at + m * {text.atom(step.lse.strides[-2])}{inside}{other})")
-        if step.mask is not None:
-            text.add('level = tl.where(level == float("-inf"), 0.0, level)')
-        text.add(f"level *= {LOG2E!r}")
-        text.add(f"total = tl.load(sums_at + m{inside}{', other=0.0' if inside else ''})")
+        text.add(*[f"{name} = {load_row(scores, name)}" for name in ROW_VALUES])
 
     def _load_keys(self, tail: bool) -> None:
         scores = self.scores
@@ -253,12 +213,12 @@ class _Walk:
             self._load_keys(tail)
         else:
             self._load_queries()
-        factor = f" * {scores.factor}" if scores.raw else ""
         narrow = f".to({language_type(step.query.dtype)})"
+        times_weight = "" if self.of_queries else f" * {scores.of_queries('weight')}"  # or in the end, by rows
         # A key behind the last one has a row of its own where keys are kept, which is not stored.
         left, right = ("q", "k.T") if over == "n" else ("k", "q.T")
         text.add(*scores.lines(left, right, diagonal, tail and over == "n", masked))
-        text.add(f"p = tl.exp2(s{factor} - {scores.of_queries('level')})")
+        text.add(f"p = tl.exp2({scores.power(scores.of_queries('level'))}){times_weight}")
         text.add(f"dp = tl.dot({'do, v.T' if over == 'n' else 'v, do.T'}{scores.precision})")
         dropped = "p"
         if step.dropout:
@@ -284,6 +244,7 @@ class _Walk:
             target, column = self.gradient(name), "e" if name == "value" else "d"
             mask = scores.mask(rows, scores.width_mask(column)).replace(", other=0.0", "")
             scale = "" if name == "value" else f" * ({self.step.scale!r})"
+            scale = f" * (weight * {self.step.scale!r})[:, None]" if name == "query" else scale
             place = rows_at(text, target, f"grad_{name}", own, column)
             text.add(f"tl.store({place}, (d_{name}{scale}).to({language_type(target.dtype)}){mask})")
 

@@ -1,7 +1,7 @@
 """Attention forward: one program for a tile of queries walks the keys with a running maximum and sum.
 
-Source: Dao et al. 2022 (FlashAttention), algorithm 1, with the maximum kept in the base of 2. Tiles of keys that the
-diagonal or the end cuts come last, so the loop over the others has no masks.
+Source: Dao et al. 2022 (FlashAttention), algorithm 1. Tiles of keys that the diagonal or the end cuts come last, so the
+loop over the others has no masks.
 """
 
 from __future__ import annotations
@@ -110,14 +110,14 @@ def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) ->
         "n = base + tl.arange(0, BLOCK_N)",
         f"k = {scores.rows('key', 'n', 'base', key_mask)}",
         *scores.lines("q", "k.T", diagonal, tail, masked),
-        f"top = tl.maximum(best, tl.max(s, 1){f' * {scores.factor}' if scores.raw else ''})",
+        f"top = tl.maximum(best, {scores.largest})",
     )
     if step.mask is not None:  # a row may have no key yet
         text.add('level = tl.where(top == float("-inf"), 0.0, top)')
     level = "level" if step.mask is not None else "top"
     text.add(
-        f"p = tl.exp2(s{f' * {scores.factor}' if scores.raw else ''} - {level}[:, None])",
-        f"shrink = tl.exp2(best - {level})",
+        f"p = tl.exp2({scores.power(f'{level}[:, None]')})",
+        f"shrink = tl.exp2({scores.difference('best', level)})",
         "total = total * shrink + tl.sum(p, 1)",
     )
     if step.dropout:
@@ -142,4 +142,5 @@ def _finish(scores: Scores) -> None:
         inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
         level = "best" if step.mask is None else 'tl.where(best == float("-inf"), 0.0, best)'
         place = f"lse{offset_of(text, step.lse)} + m * {text.atom(step.lse.strides[-2])}"
-        text.add(f"tl.store({place}, {level} * {math.log(2.0)!r} + tl.log(total){inside})")
+        base = f" * {math.log(2.0)!r}" if scores.fused else ""
+        text.add(f"tl.store({place}, {level}{base} + tl.log(total){inside})")

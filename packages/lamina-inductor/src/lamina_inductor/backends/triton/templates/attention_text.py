@@ -1,9 +1,9 @@
 """What the attention kernels share: which matrices a program works on, loads of rows, and scores with their masks.
 
-Scores are multiplied by log2(e), so that probabilities are powers of two; where nothing is added to them, together
-with the subtraction of the maximum (``Scores.raw``). Names in the text: ``m``, ``n``: queries and
-keys of a tile; ``d``, ``e``: places in a head of queries and keys, and of values; ``b``, ``h``, ``g``: batch, head,
-group.
+Probabilities are powers of two. Of half types the products of queries and keys are multiplied by ``scale * log2(e)``
+and reduced by the row's maximum, which is in the base of 2, in one operation (``Scores.fused``); elsewhere the maximum
+is subtracted first, which is exact beside large scores. Names in the text: ``m``, ``n``: queries and keys of a tile;
+``d``, ``e``: places in a head of queries and keys, and of values; ``b``, ``h``, ``g``: batch, head, group.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def rows_at(text: KernelText, operand: Operand, name: str, rows: str, columns: s
     return f"{name}{offset_of(text, operand)} + ({rows}[:, None] * {text.atom(row)} + {across})"
 
 
-_OF_VALUES = ("value", "grad_out")
+_OF_VALUES = ("value", "grad_out", "out")
 """Operands whose rows are as wide as values."""
 
 
@@ -160,15 +160,30 @@ class Scores:
         return ', input_precision="ieee"' if self.step.query.dtype is float32 else ""
 
     @property
-    def factor(self) -> str:
-        """What makes a product of query and key the exponent of 2."""
-        return repr(self.step.scale * LOG2E)
+    def fused(self) -> bool:
+        """Are ``s`` plain products, which are scaled together with the subtraction of the maximum in the base of 2?
+
+        Not where something was added to them or where scaling would turn -inf around; nor of float32, whose scores may
+        be so large that what the scaling rounds off is more than 1.
+        """
+        mask = self.step.mask
+        half = self.step.query.dtype.itemsize == 2
+        return half and self.step.scale > 0 and (mask is None or mask.dtype is bool_)
 
     @property
-    def raw(self) -> bool:
-        """Are the scores multiplied by ``factor`` later? It must not turn -inf around, nor be behind a sum."""
-        mask = self.step.mask
-        return self.step.scale > 0 and (mask is None or mask.dtype is bool_)
+    def largest(self) -> str:
+        """The largest score of each row of ``s``, in the base of the maxima."""
+        return f"tl.max(s, 1){f' * {self.step.scale * LOG2E!r}' if self.fused else ''}"
+
+    def power(self, level: str) -> str:
+        """``s`` less ``level`` (a maximum, over the tile) as an exponent of 2."""
+        if self.fused:
+            return f"s * {self.step.scale * LOG2E!r} - {level}"
+        return f"(s - {level}) * {LOG2E!r}"
+
+    def difference(self, left: str, right: str) -> str:
+        """Of two maxima, as an exponent of 2."""
+        return f"{left} - {right}" if self.fused else f"({left} - {right}) * {LOG2E!r}"
 
     def mask(self, *parts: str) -> str:
         """The arguments of a load that is masked by those parts that are not empty."""
@@ -222,13 +237,12 @@ class Scores:
             self.text.pointer("state", self.step.state.dtype, self.step.state)
 
     def lines(self, left: str, right: str, diagonal: bool, tail: bool, masked: bool = True) -> list[str]:
-        """``s``: scores of queries ``m`` and keys ``n``, -inf where one takes no part; times ``factor`` already, unless
-        they are ``raw``.
+        """``s``: scores of queries ``m`` and keys ``n``, -inf where one takes no part; plain products if ``fused``.
 
         diagonal: the diagonal may cut the tile; tail: the last key may; masked: the mask may.
         """
         step, text = self.step, self.text
-        times = "" if self.raw else f" * ({self.factor})"
+        times = "" if self.fused else f" * ({step.scale!r})"
         lines = [f"s = tl.dot({left}, {right}{self.precision}){times}"]
         if diagonal and step.causal:
             lines.append(f's = tl.where({self.m} >= {self.n}, s, float("-inf"))')
@@ -249,7 +263,7 @@ class Scores:
         load = f"tl.load({place}{f', {where}, other=0' if where else ''})"
         if mask.dtype is bool_:
             return [f's = tl.where({load} != 0, s, float("-inf"))']
-        return [f"s += {load} * {LOG2E!r}"]
+        return [f"s += {load}"]
 
     def kept_lines(self) -> list[str]:
         """``kept``: what dropout leaves, over m and n; the numbers are those of ``dropout_mask``."""

@@ -1,0 +1,132 @@
+"""What attention's gradients need of each query: the level and weight of its probabilities, and a product's sum.
+
+A probability is ``weight * 2^(score - level)``. The level is the log-sum-exp of the forward pass and the weight 1,
+unless the log-sum-exp is so large (the row's keys are all masked by the lowest number, say) that the sum is lost in
+``largest + log(sum)``: in a tile with such a row the kernel walks the keys and finds the largest score and the sum
+again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import float32
+
+from ....ir.program import AttentionBackward
+from ..program import Scratch, TritonLaunch
+from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded, rows_at
+from .gemm import ceil_div
+from .kernel_text import KernelText
+
+__all__ = ["FAR", "ROW_VALUES", "load_row", "row_sums", "rows_of_head", "scratch_for"]
+
+ROW_VALUES = ("total", "level", "weight")
+"""What is kept of a query, in float32: scratch memory is [heads, these, queries]."""
+
+FAR = 4096.0
+"""A log-sum-exp of this size has lost digits: its last one is 5e-4 of a probability."""
+
+_OUTSIDE = {"total": "0.0", "level": 'float("inf")', "weight": "0.0"}
+"""Of a query behind the last one, which takes part in nothing."""
+
+
+def scratch_for(step: AttentionBackward) -> tuple[Scratch, Any]:
+    """(scratch memory for the values of all queries, the number of heads)."""
+    heads: Any = 1
+    for size in step.out.shape[:3]:
+        heads = heads * size
+    return Scratch(heads * len(ROW_VALUES) * step.query.shape[-2] * 4), heads
+
+
+def rows_of_head(scores: Scores, number: str) -> str:
+    """The address of a head's values."""
+    return f"rows + {number} * {scores.text.atom(len(ROW_VALUES) * scores.queries)}"
+
+
+def load_row(scores: Scores, name: str) -> str:
+    """A load of one of ``ROW_VALUES`` of the queries ``m``, from ``rows_at``."""
+    text = scores.text
+    place = f"rows_at + {text.atom(ROW_VALUES.index(name) * scores.queries)} + m"
+    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}, other={_OUTSIDE[name]}"
+    return f"tl.load({place}{inside})"
+
+
+def row_sums(step: AttentionBackward, rows: Scratch, heads: Any, wide: bool) -> TritonLaunch:
+    """The kernel. ``total``: the product of a query's output and that one's gradient, less that of its log-sum-exp."""
+    text = KernelText(wide)
+    block = 32 if step.query.dtype is float32 else 64  # of float32 a tile's operands lie in registers
+    scores = Scores(step, text, block, block)
+    text.block(
+        BLOCK_M=block, BLOCK_N=block, WIDTH=padded(scores.width), VALUES=padded(scores.value_width), FAR=FAR
+    )  # fmt: skip
+    scores.declare("query", "key", "out", "grad_out", "lse")
+    if step.grad_lse is not None:
+        text.pointer("grad_lse", step.grad_lse.dtype, step.grad_lse)
+    text.pointer("rows", float32, rows)
+    if step.mask is not None:
+        text.pointer("mask", step.mask.dtype, step.mask)
+    text.add(
+        f"head = tl.program_id(1){'.to(tl.int64)' if wide else ''}",
+        *lead_lines(text, scores.lead, "head"),
+        "start = tl.program_id(0) * BLOCK_M",
+        "m = start + tl.arange(0, BLOCK_M)",
+        "e = tl.arange(0, VALUES)",
+        f"rows_at = {rows_of_head(scores, 'head')}",
+    )
+    mask = scores.mask(scores.row_mask(), scores.width_mask("e"))
+    text.add(
+        f"o = tl.load({rows_at(text, step.out, 'out', 'm', 'e')}{mask}).to(tl.float32)",
+        f"do = tl.load({rows_at(text, step.grad_out, 'grad_out', 'm', 'e')}{mask}).to(tl.float32)",
+        "total = tl.sum(o * do, 1)",
+    )
+    if step.grad_lse is not None:
+        text.add(f"total -= {_statistic(scores, 'grad_lse')}")
+    _levels(scores)
+    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
+    for number, name in enumerate(ROW_VALUES):
+        text.add(f"tl.store(rows_at + {text.atom(number * scores.queries)} + m, {name}{inside})")
+    kernel, buffers, sizes = text.finish(warps=4, stages=1, origins=(("", "attention_backward", ""),))
+    return TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, block), heads))
+
+
+def _statistic(scores: Scores, name: str) -> str:
+    """A load of a number for each query."""
+    text, operand = scores.text, getattr(scores.step, name)
+    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}, other=0.0"
+    return f"tl.load({name}{offset_of(text, operand)} + m * {text.atom(operand.strides[-2])}{inside})"
+
+
+def _levels(scores: Scores) -> None:
+    """``level`` and ``weight``: from the log-sum-exp, or from the scores where it is large."""
+    text, step = scores.text, scores.step
+    base = f" * {LOG2E!r}" if scores.fused else ""
+    text.add(
+        f"lse = {_statistic(scores, 'lse')}",
+        "far = (tl.abs(lse) > FAR) & (tl.abs(lse) < float('inf'))",
+        f"level = tl.where(lse == float('-inf'), 0.0, lse{base})",
+        "weight = tl.full([BLOCK_M], 1.0, tl.float32)",
+        "if tl.max(far.to(tl.int32), 0) > 0:",
+    )
+    text.depth += 1
+    end = text.size(scores.keys)
+    text.add(
+        "d = tl.arange(0, WIDTH)",
+        f"q = {scores.rows('query', 'm', 'start', scores.row_mask())}",
+        'best = tl.full([BLOCK_M], float("-inf"), tl.float32)',
+        "found = tl.zeros([BLOCK_M], tl.float32)",
+        f"for base in range(0, {f'min(start + BLOCK_M, {end})' if step.causal else end}, BLOCK_N):",
+    )
+    text.depth += 1
+    text.add(
+        "n = base + tl.arange(0, BLOCK_N)",
+        f"k = {scores.rows('key', 'n', 'base', scores.key_mask(True))}",
+        *scores.lines("q", "k.T", True, True),
+        f"top = tl.maximum(best, {scores.largest})",
+        'finite = tl.where(top == float("-inf"), 0.0, top)',
+        f"found = found * tl.exp2({scores.difference('best', 'finite')})"
+        f" + tl.sum(tl.exp2({scores.power('finite[:, None]')}), 1)",
+        "best = top",
+    )
+    text.depth -= 1
+    text.add("level = tl.where(far, best, level)", "weight = tl.where(far, 1.0 / found, 1.0)")
+    text.depth -= 1
