@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from stub_device import StubDevice, build_stub
 
-from lamina_inductor.backends.triton import TritonBackend, build
-from lamina_inductor.backends.triton.templates.expand import NoTemplates
 from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
 
@@ -27,13 +25,7 @@ def stub(library: Path) -> Iterator[StubDevice]:
     patch = pytest.MonkeyPatch()
     for variable in ("LAMINA_LIBCUDA", "LAMINA_LIBCUBLAS"):
         patch.setenv(variable, str(library))
-    device = StubDevice.install(library)
-    patch.setattr(build, "compile_kernels", device.compile_kernels)
-    patch.setattr(build, "toolchain", lambda: "stub")
-    patch.setattr("lamina_inductor.backends.triton.backend.toolchain", lambda: "stub")
-    patch.setattr("lamina_inductor.backends.triton.backend._planner", lambda *given: NoTemplates())
-    patch.setattr(TritonBackend, "emit", lambda self, graph, **o: device.emit(self, graph, **o))
-    patch.setattr("lamina_inductor.backends.triton.emit.copy_call", device.copy_call)
+    device = StubDevice.install(library, patch.setattr)
     before = cuda.use_provider(StubProvider())
     yield device
     cuda.use_provider(before)

@@ -30,7 +30,7 @@ struct NodeParams {
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, version = 13000, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0;
+int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0;
 bool capturing = false;
 void *captured_stream = nullptr, *blas_stream = nullptr;
 typedef std::vector<Step *> Graph; // nodes are steps
@@ -65,12 +65,11 @@ int stub_patched(void) { return patched; }
 void stub_fail_launch(int status) { failing = status; } // the next one
 
 int cuInit(unsigned) {
-    if (getenv("STUB_VERSION")) version = atoi(getenv("STUB_VERSION"));
     if (getenv("STUB_DEVICES")) devices = atoi(getenv("STUB_DEVICES"));
     if (getenv("STUB_REFUSES")) refuse_images = 1;
     return 0;
 }
-int cuDriverGetVersion(int *v) { *v = version; return 0; }
+int cuDriverGetVersion(int *v) { *v = getenv("STUB_VERSION") ? atoi(getenv("STUB_VERSION")) : 13000; return 0; }
 int cuDeviceGetCount(int *c) { *c = devices; return 0; }
 int cuDeviceGet(int *d, int i) { *d = i; return i < devices ? 0 : 101; }
 int cuDeviceGetName(char *n, int l, int) { strncpy(n, "stub", (size_t)l); return 0; }

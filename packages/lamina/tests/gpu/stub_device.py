@@ -12,7 +12,7 @@ import ctypes
 import math
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 from lamina_fx import int64
-from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram
+from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram, build, emit
+from lamina_inductor.backends.triton import backend as triton_backend
 from lamina_inductor.backends.triton.kernel_printer import size_names
+from lamina_inductor.backends.triton.templates.expand import NoTemplates
 from lamina_inductor.ir.interpret import KernelError, run_kernel
 from lamina_inductor.ir.kernel import Kernel
 from lamina_inductor.schedule.copies import copy_call
@@ -66,11 +68,19 @@ class StubDevice:
     copies: dict[str, Kernel] = field(default_factory=dict)
 
     @staticmethod
-    def install(path: Path) -> StubDevice:
-        """Be told of launches on the library, which the environment must name as the driver and cuBLAS."""
+    def install(path: Path, replace_with: Callable[..., None]) -> StubDevice:
+        """Be told of launches on the library, which the environment must name as the driver and cuBLAS; stand in for
+        triton by ``replace_with(object, name, value)``."""
         device = StubDevice(ctypes.CDLL(str(path)))
         device.handler = _HANDLER(device._on_launch)
         device.library.stub_on_launch(device.handler)
+        replace_with(build, "compile_kernels", device.compile_kernels)
+        replace_with(build, "toolchain", lambda: "stub")
+        replace_with(triton_backend, "toolchain", lambda: "stub")
+        replace_with(triton_backend, "require_triton", lambda: None)
+        replace_with(triton_backend, "_planner", lambda *given: NoTemplates())
+        replace_with(TritonBackend, "emit", lambda self, graph, **o: device.emit(self, graph, **o))
+        replace_with(emit, "copy_call", device.copy_call)
         return device
 
     def clear(self) -> None:
@@ -83,7 +93,7 @@ class StubDevice:
 
     def emit(self, backend: TritonBackend, graph: Any, **options: Any) -> TritonProgram:
         """In place of ``TritonBackend.emit``: remembers the kernels' IR, which templates have none of."""
-        backend.planner = _NoTemplates()
+        backend.planner = NoTemplates()
         program = _EMIT(backend, graph, **options)
         self.programs.append(program)
         return program
@@ -153,11 +163,6 @@ class StubDevice:
         call = copy_call(copy, name)
         self.copies[name] = call.kernel
         return call
-
-
-class _NoTemplates:
-    def launches(self, step: Any, program: Any) -> None:
-        """A library runs it."""
 
 
 _EMIT = TritonBackend.emit

@@ -51,16 +51,61 @@ def test_an_old_driver(device: StubDevice) -> None:
     assert found.endswith("for CPU tensors use backend='cpp', or name no backend")
 
 
-def test_no_triton(device: StubDevice) -> None:
-    code = "import sys, importlib.metadata as m\n" + (
-        "old = m.version\n"
-        "def version(name):\n"
-        "    if name == 'triton': raise m.PackageNotFoundError(name)\n"
-        "    return old(name)\n"
-        "m.version = version; sys.modules['triton'] = None\n"
-    )
-    found = message(code + COMPILE, LAMINA_LIBCUDA=library(device))
-    assert found.endswith("compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]")
+VERSIONS = """
+import sys, importlib.metadata as m
+old = m.version
+def version(name):
+    if name != 'triton': return old(name)
+    if not {found!r}: raise m.PackageNotFoundError(name)
+    return {found!r}
+m.version = version
+sys.modules['triton'] = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("", "compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]"),
+        (
+            "3.2.0",
+            "compiling Triton kernels needs triton 3.6 or later, 3.2.0 is here: pip install lamina-inductor[triton]",
+        ),
+    ],
+)
+def test_no_triton_or_an_old_one(device: StubDevice, found: str, said: str) -> None:
+    text = message(VERSIONS.format(found=found) + COMPILE, LAMINA_LIBCUDA=library(device))
+    assert text == f"lamina_inductor.backends.triton.compile.MissingTriton: {said}"
+
+
+BROKEN = """
+from lamina_inductor.backends.triton.compile import import_triton
+import_triton()
+"""
+
+
+def test_a_triton_that_does_not_load() -> None:
+    text = message(VERSIONS.format(found="3.7.1") + BROKEN)
+    assert "MissingTriton: the package triton does not load (" in text
+    assert text.endswith("pip install lamina-inductor[triton] brings one that does")
+
+
+TENSOR = "import sys; sys.modules['cupy'] = None; import lamina; lamina.ones(3, device='cuda')"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"LAMINA_LIBCUDA": "/nowhere/libcuda.so.1"}, "there is no NVIDIA driver (libcuda.so.1 is not found)"),
+        ({"STUB_DEVICES": "0"}, "the NVIDIA driver finds no GPU: check it with nvidia-smi, and CUDA_VISIBLE_DEVICES"),
+        ({"STUB_VERSION": "12040"}, "the NVIDIA driver is too old (it supports CUDA 12.4): install version 580"),
+        ({}, "CuPy is not installed: pip install 'lamina-tensor[cuda]'"),
+    ],
+)
+def test_the_first_tensor_says_what_is_missing(device: StubDevice, settings: dict[str, str], problem: str) -> None:
+    text = message(TENSOR, **{"LAMINA_LIBCUDA": library(device), "LAMINA_CUDA_PROVIDER": "cupy", **settings})
+    assert text.startswith(f"RuntimeError: the device 'cuda' cannot be used: {problem}")
+    assert text.endswith("use device 'cpu', or guard with cuda.is_available()")
 
 
 def test_nothing_of_a_gpu_is_touched_before_it_is_asked_for() -> None:

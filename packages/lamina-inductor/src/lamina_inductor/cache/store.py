@@ -117,7 +117,7 @@ class ArtifactStore:
         entry = self.find(key)
         if entry is not None:
             return entry
-        with self._only_one(key):
+        with self.only_one(key):
             return self.find(key) or self.add(key, build)
 
     def clear(self) -> None:
@@ -158,7 +158,8 @@ class ArtifactStore:
         return Path(self.private.name)
 
     @contextlib.contextmanager
-    def _only_one(self, key: str) -> Iterator[None]:
+    def only_one(self, key: str) -> Iterator[None]:
+        """Inside, no other thread or process makes this entry; the lock of one that has died is free."""
         with self.locks.setdefault(key[:2], threading.Lock()), contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError, ImportError):  # no lock where the folder or the platform has none
                 import fcntl

@@ -26,6 +26,7 @@ from typing import Any
 from lamina_fx import Graph
 from lamina_prims.hand_written_attention import fuse_attention
 
+from ...cache.store import default_store
 from ...host.gpu import GpuInfo, gpu_info
 from ...ir.program import Program
 from ...schedule.program import build_program
@@ -34,7 +35,7 @@ from ...tune.records import Records
 from ...tune.tuner import Tuner
 from .artifact import GpuArtifact
 from .build import artifact_key, build_artifact, device_index, find_artifact
-from .compile import import_triton, toolchain
+from .compile import require_triton, toolchain
 from .elementwise import supports
 from .emit import emit_program
 from .measuring import GpuMeasure
@@ -98,16 +99,16 @@ class TritonBackend:
 
         Raises:
             RuntimeError: no driver, an old one, or no GPU.
-            MissingTriton: triton is not installed.
+            MissingTriton: triton is not installed or too old.
         """
         gpu_info()
-        if toolchain() is None:
-            import_triton()
+        require_triton()
 
     def compile(self, graph: Graph, *, name: str = "graph", options: dict[str, Any] | None = None) -> GpuArtifact:
         """A ``GpuArtifact`` for a graph of strict primitives with ``copy_to`` write-backs at its end.
 
-        Found in the cache by the graph's content (then triton is not imported), else emitted and compiled.
+        Found in the cache by the graph's content (then triton is not imported), else emitted and compiled; processes
+        that want the same graph meanwhile wait for the first.
 
         Raises:
             RuntimeError: there is no GPU to compile for, or the graph's tensors are on several.
@@ -116,9 +117,15 @@ class TritonBackend:
         options = dict(options or {})
         info = gpu_info(device_index(graph))
         key = artifact_key(graph, options, info)
-        found = find_artifact(key) if key else None
+        if key is None:
+            return self._build(graph, name, options, info, None)
+        found = find_artifact(key, info)
         if found is not None:
             return found
+        with default_store().only_one(key):
+            return find_artifact(key, info) or self._build(graph, name, options, info, key)
+
+    def _build(self, graph: Graph, name: str, options: dict[str, Any], info: GpuInfo, key: str | None) -> GpuArtifact:
         if len(graph.nodes) >= _MANY_NODES:
             warm_up()
         emitted = self.emit(graph, name=name, planner=self.planner or _planner(info, device_index(graph), options))

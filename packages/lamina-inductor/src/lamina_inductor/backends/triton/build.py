@@ -1,7 +1,7 @@
 """A graph to a ``GpuArtifact``: from the cache, or emitted, compiled and stored.
 
-A key says what the artifact was made from; the description in the file says by which compiler. An artifact of another
-triton is made anew, unless there is no triton here: then it runs as it is.
+A key says what the artifact was made from; the description in the file says by which compiler and for which GPU. An
+artifact of another triton is made anew, unless there is no triton here: then it runs as it is.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def _specs(node: Node) -> list[TensorSpec]:
 def artifact_key(graph: Graph, options: dict[str, Any], info: GpuInfo) -> str | None:
     """Name of the graph's entry in the cache; None when it cannot have one."""
     key = graph_key(graph, options | {"target": f"cuda {info.sm} {info.units}"})
-    return None if key is None else f"gpu{key}"
+    return None if key is None else f"{key}-gpu"
 
 
-def find_artifact(key: str, store: ArtifactStore | None = None) -> GpuArtifact | None:
-    """The stored artifact, if there is one that is whole and made by the triton that is here."""
+def find_artifact(key: str, info: GpuInfo, store: ArtifactStore | None = None) -> GpuArtifact | None:
+    """The stored artifact, if there is one that is whole, for this GPU, and made by the triton that is here."""
     entry = (store or default_store()).find(key)
     if entry is None:
         return None
@@ -63,8 +63,8 @@ def find_artifact(key: str, store: ArtifactStore | None = None) -> GpuArtifact |
         found = GpuArtifact.open(entry)
     except ArtifactError:
         return None
-    here = toolchain()
-    return found if here is None or found.description.toolchain == here else None
+    here, made = toolchain(), found.description
+    return found if made.sm == info.sm and here in (None, made.toolchain) else None
 
 
 def build_artifact(

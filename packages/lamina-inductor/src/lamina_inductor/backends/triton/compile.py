@@ -9,6 +9,7 @@ import hashlib
 import importlib.metadata
 import linecache
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from .program import TritonKernel
 from .resources import resource_usage
 
 __all__ = [
-    "SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "import_triton", "load_function", "toolchain",
+    "SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "import_triton", "load_function",
+    "require_triton", "toolchain",
 ]  # fmt: skip
 
 SHARED_LIMITS: dict[int, int] = {
@@ -27,8 +29,14 @@ SHARED_LIMITS: dict[int, int] = {
 _ALIGNED = [["tt.divisibility", 16]]
 
 
+OLDEST = (3, 6)
+"""The first triton whose language has all that kernels use."""
+
+_INSTALL = "pip install lamina-inductor[triton]"
+
+
 class MissingTriton(ImportError):
-    """Triton is not installed."""
+    """Triton is not installed, is too old, or does not load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +63,33 @@ class CompiledKernel:
     cooperative: bool = False
 
 
+def require_triton() -> None:
+    """Refuse where triton is missing or too old; reads no more than the package's metadata.
+
+    Raises:
+        MissingTriton: the message says what to install.
+    """
+    try:
+        version = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingTriton(f"compiling Triton kernels needs the package triton: {_INSTALL}") from None
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is not None and (int(found[1]), int(found[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise MissingTriton(f"compiling Triton kernels needs triton {oldest} or later, {version} is here: {_INSTALL}")
+
+
 def import_triton() -> Any:
     """The package.
 
     Raises:
-        MissingTriton: it is not installed; the message says how to install it.
+        MissingTriton: it is not installed, too old or broken; the message says what to install.
     """
+    require_triton()
     try:
         import triton  # type: ignore[import-not-found]  # optional dependency
     except ImportError as error:
-        raise MissingTriton(
-            "compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]"
-        ) from error
+        raise MissingTriton(f"the package triton does not load ({error}): {_INSTALL} brings one that does") from error
     return triton
 
 
