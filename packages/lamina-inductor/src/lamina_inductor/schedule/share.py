@@ -13,7 +13,7 @@ from ..ir.kernel import BindIndex, If, Kernel, Loop, Stmt
 from .flat import substitute
 from .kernels import BuiltKernel
 
-__all__ = ["KernelPool", "with_size_parameter", "words"]
+__all__ = ["KernelPool", "over_parameter", "with_size_parameter", "words"]
 
 
 def with_size_parameter(built: BuiltKernel) -> tuple[Kernel, tuple[Any, ...]]:
@@ -22,7 +22,7 @@ def with_size_parameter(built: BuiltKernel) -> tuple[Kernel, tuple[Any, ...]]:
     A phase that stands alone takes its number of iterations as a parameter ``n``, where that is known or nothing else
     in the kernel depends on its symbols; symbols are numbered, so that kernels over other sizes have the same text.
     """
-    kernel, values = _over_a_parameter(built.kernel)
+    kernel, values = over_parameter(built.kernel)
     names = {s: Symbol(f"s{k}", s.lower, s.upper, s.divisor) for k, s in enumerate(kernel.sizes) if s.name != "n"}
     changed: dict[Expr, Any] = {s: t for s, t in names.items() if s is not t}
     if changed:
@@ -31,7 +31,8 @@ def with_size_parameter(built: BuiltKernel) -> tuple[Kernel, tuple[Any, ...]]:
     return kernel, values
 
 
-def _over_a_parameter(kernel: Kernel) -> tuple[Kernel, tuple[Any, ...]]:
+def over_parameter(kernel: Kernel) -> tuple[Kernel, tuple[Any, ...]]:
+    """The kernel with ``n`` iterations, and the values of its size parameters in its own symbols."""
     if len(kernel.body) != 1:
         return kernel, kernel.sizes
     (phase,) = kernel.body

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lamina_fx.symbolic import as_expr
@@ -48,6 +48,7 @@ def emit_program(program: Program, planner: Planner | None = None) -> TritonProg
     external step, as references on the host are.
     """
     expansion = expand_steps(program, planner)
+    program = replace(program, steps=tuple(expansion.planned))
     steps = [_without_copies(step, number) for number, step in enumerate(expansion.steps)]
     calls: dict[str, list[KernelCall]] = {}
     for call in _calls(steps):

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from ....inspect.text import format_body
+from ....ir.kernel import Kernel
 from ....ir.program import Gemm, KernelCall, Launch, Program, Step
+from ....schedule.flat_calls import flat_call
 from ....schedule.share import words
 from ..program import TritonKernel, TritonLaunch
 from .kernel_text import ANONYMOUS
@@ -44,10 +47,13 @@ class NoTemplates:
 
 @dataclass
 class Expansion:
-    """Steps with lists of launches where templates stand, and the templates' kernels."""
+    """Steps with lists of launches where templates stand, and the templates' kernels. planned: the program's steps,
+    with epilogues behind what takes none."""
 
     steps: list[Step | list[TritonLaunch]] = field(default_factory=list)
     kernels: dict[TritonKernel, TritonKernel] = field(default_factory=dict)
+    planned: list[Step] = field(default_factory=list)
+    behind: dict[str, Kernel] = field(default_factory=dict)
 
     def named(self, launch: TritonLaunch) -> TritonLaunch:
         """The launch with a kernel that has a name."""
@@ -59,6 +65,16 @@ class Expansion:
             found = self.kernels[anonymous] = replace(launch.kernel, name=name, source=source)
         return replace(launch, kernel=found)
 
+    def add(self, *steps: Step) -> None:
+        """Steps without a template."""
+        self.steps.extend(steps)
+        self.planned.extend(steps)
+
+    def alone(self, epilogue: KernelCall) -> KernelCall:
+        """An epilogue that is launched by itself: over all elements, where its rows mean nothing."""
+        call = flat_call(epilogue)
+        return replace(call, kernel=self.behind.setdefault(format_body(call.kernel), call.kernel))
+
 
 def expand_steps(program: Program, planner: Planner | None) -> Expansion:
     """Every step, its epilogue either printed into the template or a launch behind it."""
@@ -68,20 +84,21 @@ def expand_steps(program: Program, planner: Planner | None) -> Expansion:
     for number, step in enumerate(program.steps):
         if type(step) is Launch:
             parts = tuple([call for call in step.parts if gone.isdisjoint(_made(call))])
-            result.steps.extend((replace(step, parts=parts),) if parts else ())
+            result.add(*((replace(step, parts=parts),) if parts else ()))
             continue
         launches = (
             None if planner is None else planner.launches(step, program) if number not in fused else fused[number][0]
         )
         if launches is not None:
             result.steps.append([result.named(launch) for launch in launches])
+            result.planned.append(step)
             continue
         epilogue = getattr(step, "epilogue", None)
         if epilogue is None:
-            result.steps.append(step)
+            result.add(step)
         else:
             fields: dict[str, Any] = {"epilogue": None} | ({"scratch": False} if hasattr(step, "scratch") else {})
-            result.steps.extend((replace(step, **fields), Launch((epilogue,))))  # type: ignore[type-var]
+            result.add(replace(step, **fields), Launch((result.alone(epilogue),)))  # type: ignore[type-var]
     return result
 
 

@@ -1,0 +1,63 @@
+"""Calls of pointwise kernels over rows and columns as calls over all elements.
+
+An epilogue that no product takes is a kernel over the product's rows. Where each access walks memory as one axis would
+(an optimizer's update of a weight), the columns tell it nothing: its loop is over all elements.
+
+    parallel i < n:  simd j < 768:  v = b[768*i + j]; ...     parallel simd k < n:  v = b[k]; ...        (n is 768 n)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lamina_fx.symbolic import Expr, as_expr
+
+from ..ir.kernel import BindIndex, Kernel, Loop, Stmt, walk
+from ..ir.program import KernelCall
+from ..lower.table import size_of
+from .flat import affine, indices_of, substitute
+from .groups import axis_symbol
+from .share import over_parameter
+
+__all__ = ["flat_call"]
+
+
+def flat_call(call: KernelCall) -> KernelCall:
+    """The call over one axis; the same object where that is not possible."""
+    body = _over_one_axis(call.kernel)
+    if body is None:
+        return call
+    kernel, values = over_parameter(replace(call.kernel, body=(body,)))
+    given: dict[Expr, Expr] = dict(zip(call.kernel.sizes, map(as_expr, call.sizes), strict=True))
+    sizes = [size_of(as_expr(v).substitute(given)) for v in values]
+    return KernelCall(replace(kernel, note="pointwise"), call.buffers, tuple(sizes))
+
+
+def _over_one_axis(kernel: Kernel) -> Loop | None:
+    phase = kernel.body[0]
+    if len(kernel.body) != 1 or phase.kind != "parallel" or not phase.body:
+        return None
+    *before, loop = phase.body
+    if type(loop) is not Loop or loop.kind != "simd" or loop.accumulators or loop.step != 1:
+        return None
+    statements = [*before, *loop.body]
+    if any(type(s) in (Loop, BindIndex) for s in walk(tuple(statements))):
+        return None
+    if not all(_walks_as_one(s, phase, loop) for s in statements):
+        return None
+    extent = phase.extent * loop.extent
+    axis = axis_symbol(0, extent)
+    at: dict[Expr, Any] = {phase.axis: 0, loop.axis: axis}
+    return Loop(axis, extent, "parallel simd", tuple([substitute(s, at) for s in statements]))
+
+
+def _walks_as_one(stmt: Stmt, phase: Loop, loop: Loop) -> bool:
+    for index in indices_of(stmt):
+        steps = affine(index, frozenset((phase.axis, loop.axis)))
+        if steps is None:
+            return False
+        along: Any = steps.get(loop.axis, 0)
+        if not bool(as_expr(steps.get(phase.axis, 0)) is as_expr(along * loop.extent)):
+            return False
+    return True
