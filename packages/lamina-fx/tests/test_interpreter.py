@@ -161,5 +161,7 @@ def test_specs_and_dtypes():
         if bad != "cuda:":
             with pytest.raises(ValueError, match="device"):
                 fx.Device(bad)
+    with pytest.raises(ValueError, match="bad device index -1: devices are numbered from 0"):
+        fx.Device("cuda", -1)
     with pytest.raises(AttributeError):
         fx.CPU.type = "cuda"

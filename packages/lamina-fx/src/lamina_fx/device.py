@@ -19,7 +19,7 @@ class Device:
     """A device type and an optional index, as in ``torch.device``. Immutable and hashable.
 
     Raises:
-        ValueError: unknown type, or an index that is not a number.
+        ValueError: unknown type, or an index that is not a number from 0 on.
         TypeError: neither a name nor a Device.
     """
 
@@ -40,6 +40,8 @@ class Device:
                 index = int(digits)
         if kind not in _TYPES:
             raise ValueError(f"unknown device type {kind!r}; known: {', '.join(_TYPES)}")
+        if index is not None and index < 0:
+            raise ValueError(f"bad device index {index}: devices are numbered from 0")
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", index)
 
