@@ -99,6 +99,8 @@ class Run:
 
             shape, strides = list(map(int, value.operand.shape)), list(map(int, value.operand.strides))
             return HostDescriptor(self._argument(value.operand, ""), shape, strides, list(value.block))
+        if isinstance(value, Operand) and value.buffer == "scratch":
+            return self.scratch.view(TYPES[value.dtype.name])[int(value.offset) :]
         if isinstance(value, Operand):
             base = self.memory[value.buffer]
             return base.as_strided((base.untyped_storage().nbytes() // base.itemsize,), (1,))[int(value.offset) :]

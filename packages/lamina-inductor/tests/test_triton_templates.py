@@ -230,6 +230,32 @@ LARGE: dict[str, tuple[Any, tuple[tuple[int, ...], ...], Any]] = {
 }  # fmt: skip
 
 
+ROUNDED: dict[str, tuple[Any, tuple[tuple[int, ...], ...], Any]] = {
+    "linear": (
+        lambda x, w: ops.matmul(x, ops.permute(w, (1, 0))), ((1024, 1024), (1024, 1024)),
+        GemmCandidate(128, 128, 32, 8, 3, tf32=True),
+    ),
+    "convolution": (
+        CONVOLUTIONS["3x3"][0], ((8, 64, 16, 16), (64, 64, 3, 3)), GemmCandidate(128, 64, 32, 4, 3, tf32=True),
+    ),
+    "boxes": (
+        CONVOLUTIONS["3x3"][0], ((8, 64, 16, 16), (64, 64, 3, 3)),
+        GemmCandidate(128, 64, 32, 4, 3, descriptors=True, tf32=True),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounded_operands_go_to_the_matrix_units(name: str, _private_cache: None) -> None:
+    pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+    fn, shapes, candidate = ROUNDED[name]
+    graph = kept_graph(fn, tuple(floats(*s) for s in shapes))
+    kernels = [k for k in emit_with(graph, candidate).kernels if "tl.dot" in k.source]
+    assert len(kernels) == 1 and "wgmma" in compile_ptx(kernels[0], 90).ptx
+    (exact,) = [k for k in emit_with(graph, replace(candidate, tf32=False)).kernels if "tl.dot" in k.source]
+    assert 'input_precision="ieee"' in exact.source
+
+
 @pytest.mark.parametrize("sm", [80, 90])
 @pytest.mark.parametrize("name", LARGE)
 def test_large_tiles_use_the_matrix_units_and_stay_in_registers(name: str, sm: int, _private_cache: None) -> None:

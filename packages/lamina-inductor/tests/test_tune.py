@@ -48,9 +48,11 @@ class Measured:
     def __init__(self, clock: Clock, seconds: dict[str, float], cost: float = 1.0) -> None:
         self.clock, self.seconds, self.cost = clock, seconds, cost
         self.calls: list[str] = []
+        self.prepared: list[list[str]] = []
+        self.at_once = 12
 
     def prepare(self, trials: Any) -> None:
-        self.prepared = list(trials)
+        self.prepared.append(list(trials))
 
     def __call__(self, trial: str) -> float:
         self.clock.now += self.cost
@@ -122,6 +124,15 @@ def test_single_precision_by_ieee_goes_to_the_library() -> None:
     assert isinstance(ranked(SINGLE)[0], LibraryCandidate)
 
 
+def test_rounded_operands_are_tried_where_they_are_allowed() -> None:
+    rounded = replace(SINGLE, tf32=True)
+    assert rounded.key != SINGLE.key
+    assert not any(c.tf32 for c in candidates(SINGLE) if isinstance(c, GemmCandidate))
+    found = [c for c in candidates(rounded) if isinstance(c, GemmCandidate)]
+    assert found and all(c.tf32 and c.block_k in (32, 64) for c in found)
+    assert estimate(rounded, ranked(rounded)[0], gpu_of(90)) < 0.2 * estimate(SINGLE, ranked(SINGLE)[0], gpu_of(90))
+
+
 def test_labels_are_distinct() -> None:
     for problem in PROBLEMS:
         found = [label(c) for c in candidates(problem)]
@@ -177,6 +188,39 @@ def test_the_budget_is_shared(tmp_path: Path) -> None:
     for k in range(6):
         tuner(replace(SQUARE, m=4096 + k), ranked(SQUARE), label)
     assert measure.clock.now <= 8.0 + 2.0
+
+
+def test_all_problems_are_compiled_at_once(tmp_path: Path) -> None:
+    problems = [replace(SQUARE, m=4096 + k) for k in range(16)]
+    tuner, measure = tuned(tmp_path, {label(ranked(SQUARE)[1]): 0.5})
+    tuner.prepare([(p, ranked(p), label) for p in (*problems, problems[0])])
+    chosen = [tuner(p, ranked(p), label) for p in problems]
+    assert len(measure.prepared) == 1 and len(measure.prepared[0]) == len(measure.calls) == tuner.tried
+    assert 6 * 16 <= tuner.tried <= 7 * 16  # the library may be one more
+    assert {label(c) for c in chosen} == {label(ranked(SQUARE)[1])}
+    again, fresh = tuned(tmp_path, {})
+    again.prepare([(p, ranked(p), label) for p in problems])
+    assert not fresh.prepared and not again.tried
+    assert [again(p, ranked(p), label) for p in problems] == chosen
+
+
+def test_a_planner_makes_a_programs_problems_known(tmp_path: Path) -> None:
+    shown: list[TritonProgram] = []
+    timed: list[TritonProgram] = []
+
+    class Even:
+        at_once = 12
+        prepare = staticmethod(shown.extend)
+
+        def __call__(self, trial: TritonProgram) -> float:
+            timed.append(trial)
+            return 1.0
+
+    tuner = Tuner(Even(), Records("a gpu", ArtifactStore(tmp_path)))
+    fn = lambda x, w, v: ops.matmul(ops.relu(ops.matmul(x, w)), v)  # noqa: E731
+    graph = kept_graph(fn, (floats(64, 64), floats(64, 96), floats(96, 32)))
+    TritonBackend(TemplatePlanner(choose=tuner)).emit(graph)
+    assert shown == timed and len(shown) == tuner.tried and len(tuner.known) == 2
 
 
 def test_without_a_device_the_model_decides(tmp_path: Path) -> None:

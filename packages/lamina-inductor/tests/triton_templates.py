@@ -84,11 +84,12 @@ def linear(x: Any, w: Any, b: Any) -> Any:
 
 PERSISTENT = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True)
 SPLIT = GemmCandidate(16, 32, 16, 2, 2, split=3)
+ROUNDED = GemmCandidate(32, 32, 32, 4, 2, group=2, tf32=True)
 DESCRIBED = GemmCandidate(32, 32, 32, 4, 2, group=2, descriptors=True)
 
 GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
     "plain": (ops.matmul, (floats(64, 96), floats(96, 64)), (SMALL, PERSISTENT, SPLIT)),
-    "odd sizes": (ops.matmul, (floats(37, 45), floats(45, 71)), (SMALL, PERSISTENT, SPLIT)),
+    "odd sizes": (ops.matmul, (floats(37, 45), floats(45, 71)), (SMALL, PERSISTENT, SPLIT, ROUNDED)),
     "bias and gelu": (
         lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
         (floats(50, 64, dtype=BF16), floats(64, 40, dtype=BF16), floats(40, dtype=BF16)), (SMALL, PERSISTENT, SPLIT),
@@ -345,13 +346,14 @@ CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] 
         (floats(3, 32, 9, 7, dtype=np.float16), floats(40, 32, 3, 2, dtype=np.float16)), (DESCRIBED,),
     ),
     "boxes of a volume": (
-        convolve(padding=1, rank=3), (floats(1, 32, 4, 5, 6, dtype=np.float16), floats(32, 32, 3, 3, 3, dtype=np.float16)),
-        (DESCRIBED,),
+        convolve(padding=1, rank=3),
+        (floats(1, 32, 4, 5, 6, dtype=np.float16), floats(32, 32, 3, 3, 3, dtype=np.float16)), (DESCRIBED,),
     ),
     "boxes of a line": (
         convolve(padding=2, rank=1), (floats(2, 32, 33, dtype=np.float16), floats(24, 32, 5, dtype=np.float16)),
         (DESCRIBED,),
     ),
+    "3x3": (convolve(padding=1), (floats(2, 32, 7, 6), floats(24, 32, 3, 3)), (SMALL, ROUNDED)),
     "few channels": (convolve(stride=2, padding=3), (floats(2, 3, 15, 17), floats(20, 3, 7, 7)), (SMALL,)),
     "dilated": (convolve(padding=(2, 1), dilation=(2, 1)), (floats(1, 40, 8, 7), floats(16, 40, 3, 2)), (SMALL,)),
     "groups": (convolve(padding=1, groups=2), (floats(2, 16, 7, 5), floats(24, 8, 3, 3)), (SMALL,)),

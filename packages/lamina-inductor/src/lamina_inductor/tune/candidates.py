@@ -18,6 +18,7 @@ class GemmCandidate:
     group: rows of tiles that are walked together, so that their operands stay in the second-level cache. split: parts
     of the sum that programs of their own add up (a second kernel adds the parts, in order). persistent: one program
     for each multiprocessor walks the tiles. descriptors: operands are read through tensor descriptors (sm_90 and up).
+    tf32: operands of float32 are rounded to 10 bits, for the matrix units.
     """
 
     block_m: int
@@ -29,6 +30,7 @@ class GemmCandidate:
     split: int = 1
     persistent: bool = False
     descriptors: bool = False
+    tf32: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +68,5 @@ def label(candidate: Candidate) -> str:
     words += [f"split{candidate.split}"] if candidate.split > 1 else []
     words += ["persistent"] if candidate.persistent else []
     words += ["descriptors"] if candidate.descriptors else []
+    words += ["tf32"] if candidate.tf32 else []
     return " ".join(words)

@@ -18,8 +18,8 @@ class Gpu:
     """One kind of GPU.
 
     shared: bytes of shared memory for one program; shared_total: of a multiprocessor. rates: FLOP/s of matrix
-    products by element type (float32: without the matrix units). memory, cache: bytes/s. launch: seconds that a kernel
-    takes at least.
+    products by element type (float32: without the matrix units; tf32: with them). memory, cache: bytes/s. launch:
+    seconds that a kernel takes at least.
     """
 
     sm: int
@@ -43,7 +43,7 @@ class Gpu:
 
 
 def _rates(half: float, single: float) -> dict[str, float]:
-    return {"float16": half, "bfloat16": half, "float32": single}
+    return {"float16": half, "bfloat16": half, "float32": single, "tf32": half / 2}
 
 
 GPUS: dict[int, Gpu] = {

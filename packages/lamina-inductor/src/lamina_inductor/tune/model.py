@@ -106,7 +106,7 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     steps = -(-problem.k // (candidate.block_k * candidate.split))
     area = candidate.block_m * candidate.block_n
     depth = steps * candidate.block_k
-    rate = gpu.rates[problem.dtype] / gpu.multiprocessors * _efficiency(problem, candidate, gpu)
+    rate = gpu.rates[problem.arithmetic] / gpu.multiprocessors * _efficiency(problem, candidate, gpu)
     busy = min(slots, max(1, programs // gpu.multiprocessors))
     arithmetic = 2.0 * area * depth / rate * busy
     bytes_in = (candidate.block_m + candidate.block_n) * depth * size
@@ -120,9 +120,8 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     share = 1.0 if last >= gpu.multiprocessors * busy else max(1.0 / busy, last / (gpu.multiprocessors * busy))
     one = max(arithmetic, loads) + after + work * busy + fill
     total = one * (waves - 1 + (share if busy > 1 else 1.0))
-    moved = (
-        (problem.m + problem.n) * problem.k * size * problem.batch / _bandwidth(candidate, size, programs, slots, gpu)
-    )
+    rows = problem.m / max(1, problem.taps)  # taps read what their neighbours have read: it is in the cache
+    moved = (rows + problem.n) * problem.k * size * problem.batch / _bandwidth(candidate, size, programs, slots, gpu)
     extra = 0.0
     if candidate.split > 1:
         extra = gpu.launch + problem.m * problem.n * problem.batch * 4 * (candidate.split + 1) / gpu.memory
@@ -138,7 +137,7 @@ def _bandwidth(candidate: GemmCandidate, size: int, programs: int, slots: int, g
 
 def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     """The part of the rate that tiles of this form reach."""
-    if problem.dtype == "float32":  # operands of the plain units come from shared memory, again for each small tile
+    if problem.arithmetic == "float32":  # the plain units' operands come from shared memory, again for each small tile
         return {16: 0.08, 32: 0.2}.get(min(candidate.block_m, candidate.block_n), 0.25)
     side = min(candidate.block_m, candidate.block_n)
     found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.9)
@@ -159,6 +158,9 @@ def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> flo
     if candidate.descriptors:
         found *= 1.015 if large else 1.08
     contiguous = bool(problem.left) and bool(problem.right)
+    if problem.tf32:  # the matrix units want both with the sum's elements together
+        contiguous = problem.left == problem.right == "k"
+        found *= 0.85
     return found if contiguous else found * 0.5
 
 
@@ -170,7 +172,7 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
     filled = min(1.0, tiles / gpu.multiprocessors)
     waves = tiles / gpu.multiprocessors
     part = max(waves / -(-waves // 1), 0.8) if waves > 1 else max(filled, 0.7)  # it has other tiles, and splits sums
-    compute = flops / (gpu.rates[problem.dtype] * gpu.library * part)
+    compute = flops / (gpu.rates[problem.arithmetic] * gpu.library * part)
     moved = ((problem.m + problem.n) * problem.k + problem.m * problem.n) * size * problem.batch / gpu.memory
     time = gpu.launch + max(compute, moved)
     if problem.epilogue:

@@ -18,7 +18,7 @@ class GemmProblem:
     left, right: ``"k"`` or ``"m"``/``"n"``, the dimension whose elements lie together (``""``: none). epilogue: the
     text of what is fused behind, epilogue_bytes: read and written by it per element, epilogue_cost: its work per
     element, epilogue_widest: bytes of the widest element that it reads or writes. described: operands may be read
-    through descriptors. taps: of a convolution's window, 0 for a product.
+    through descriptors. taps: of a convolution's window, 0 for a product. tf32: operands of float32 may be rounded.
     """
 
     dtype: str
@@ -34,13 +34,20 @@ class GemmProblem:
     epilogue_cost: int = 0
     taps: int = 0
     epilogue_widest: int = 0
+    tf32: bool = False
+
+    @property
+    def arithmetic(self) -> str:
+        """Which of the device's rates counts."""
+        return "tf32" if self.tf32 else self.dtype
 
     @property
     def key(self) -> str:
         """One line."""
         shape = f"{self.batch}x{self.m}x{self.n}x{self.k}"
         kind = f"convolution of {self.taps}" if self.taps else "gemm"
-        return f"{kind} {self.dtype} {shape} {self.left}{self.right}{' described' * self.described} {self.epilogue}"
+        lie = f"{self.left}{self.right}{' described' * self.described}"
+        return f"{kind} {self.arithmetic} {shape} {lie} {self.epilogue}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,7 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
         described = problem.described and problem.backward  # a forward pass gains nothing by descriptors
         return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if described else []))
     result: list[Candidate] = []
-    for row in _SINGLE if problem.dtype == "float32" else _HALF:
-        base = GemmCandidate(*row)
+    for base in _bases(problem):
         if not _is_sized(base.block_m, problem.m) or not _is_sized(base.block_n, problem.n):
             continue
         result.append(base)
@@ -60,6 +59,14 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
     if not problem.taps:
         result.append(LibraryCandidate())
     return tuple(result)
+
+
+def _bases(problem: GemmProblem) -> list[GemmCandidate]:
+    """Tiles. Numbers of twice the width come half as many at a time."""
+    if problem.tf32:
+        wide = [(m, n, max(32, k // 2), w, s) for m, n, k, w, s in _HALF]
+        return [GemmCandidate(*row, tf32=True) for row in dict.fromkeys(wide)]
+    return [GemmCandidate(*row) for row in (_SINGLE if problem.dtype == "float32" else _HALF)]
 
 
 def _is_sized(block: int, size: int) -> bool:
@@ -72,9 +79,10 @@ def _variants(problem: GemmProblem, base: GemmCandidate) -> list[Candidate]:
     large = base.block_m * base.block_n >= 128 * 128
     if not problem.taps and large and tiles > 132:
         found.append(replace(base, persistent=True))
-    if problem.described and not problem.taps and problem.dtype != "float32":
+    fills = not problem.taps or problem.k // problem.taps % base.block_k == 0  # no block has two taps
+    if problem.described and problem.arithmetic != "float32" and fills and base.warps % 4 == 0:
         found.append(replace(base, descriptors=True))
-        if large and tiles > 132:
+        if large and tiles > 132 and not problem.taps:
             found.append(replace(base, descriptors=True, persistent=True))
     if not problem.taps and tiles < 264:
         steps = -(-problem.k // base.block_k)

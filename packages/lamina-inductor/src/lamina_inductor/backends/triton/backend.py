@@ -134,7 +134,8 @@ class TritonBackend:
 
 def _planner(info: GpuInfo, device: int, options: dict[str, Any]) -> Planner:
     """The planner for a device: by the model, or by measurements."""
+    tf32 = bool(options.get("allow_tf32"))
     if not options.get("max_autotune"):
-        return TemplatePlanner(info.sm, info.units)
+        return TemplatePlanner(info.sm, info.units, tf32=tf32)
     versions = f"{info.name} sm_{info.sm} {info.units} {info.driver} {toolchain()}"
-    return TemplatePlanner(info.sm, info.units, Tuner(GpuMeasure(info, device), Records(versions)))
+    return TemplatePlanner(info.sm, info.units, Tuner(GpuMeasure(info, device, tf32), Records(versions)), tf32)

@@ -13,7 +13,7 @@ from .artifact import GpuArtifact
 from .build import describe
 from .program import TritonProgram
 from .templates.trial import repeated
-from .workers import compile_kernels
+from .workers import compile_kernels, processes
 
 __all__ = ["GpuMeasure"]
 
@@ -23,8 +23,10 @@ FEW, MANY, ROUNDS = 2, 12, 3
 class GpuMeasure:
     """``Measure`` of the tuner for one device."""
 
-    def __init__(self, info: GpuInfo, device: int = 0) -> None:
+    def __init__(self, info: GpuInfo, device: int = 0, allow_tf32: bool = False) -> None:
         self.info, self.device = info, device
+        self.options = {"allow_tf32": allow_tf32}
+        self.at_once = processes()
 
     def prepare(self, trials: Sequence[TritonProgram]) -> None:
         """Compile all kernels into triton's cache."""
@@ -46,7 +48,7 @@ class GpuMeasure:
         graph.output(())
         emitted = repeated(trial, count)
         compiled = compile_kernels(emitted.kernels, self.info.sm)
-        description = replace(describe(graph, emitted, compiled, self.info, {}), device=self.device)
+        description = replace(describe(graph, emitted, compiled, self.info, self.options), device=self.device)
         return GpuArtifact(description, b"".join([k.cubin for k in compiled]))
 
     def _seconds(self, artifact: GpuArtifact) -> float:

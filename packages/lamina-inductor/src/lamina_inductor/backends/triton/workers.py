@@ -20,7 +20,7 @@ from .compile import CompiledKernel, compile_ptx
 from .program import TritonKernel
 from .worker import receive, send
 
-__all__ = ["compile_kernels", "warm_up"]
+__all__ = ["compile_kernels", "processes", "warm_up"]
 
 FEW = 3
 """As many kernels are compiled here: a process takes a second to start."""
@@ -44,7 +44,7 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKe
         RuntimeError: a kernel wants more shared memory than the device has, or does not compile.
     """
     options = {"usage": False}
-    workers = min(len(kernels), MOST, _processors())
+    workers = min(len(kernels), processes())
     if len(kernels) <= (1 if _started else FEW) or workers < 2:
         return [compile_ptx(kernel, sm, **options) for kernel in kernels]
     results: list[Any] = [None] * len(kernels)
@@ -61,6 +61,11 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKe
         if isinstance(result, BaseException):
             raise result
     return results
+
+
+def processes() -> int:
+    """How many kernels are compiled at a time."""
+    return min(MOST, _processors())
 
 
 def warm_up() -> None:

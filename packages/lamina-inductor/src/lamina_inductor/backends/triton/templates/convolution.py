@@ -19,7 +19,8 @@ from ....tune.candidates import GemmCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .gemm import DTYPES, ceil_div, scaled
+from .convolution_boxes import box_of, has_rest, write_boxes
+from .gemm import DTYPES, ceil_div, precision_of, scaled
 from .kernel_text import KernelText, is_multiple
 from .tile_writer import TileWriter, statements_of
 
@@ -69,7 +70,8 @@ def convolution_launches(step: Convolution, config: GemmCandidate, wide: bool) -
     plain = sizes.taps == 1 and all(s == 1 for s in step.stride)
     for field in ("input", "weight"):
         operand: Operand = getattr(step, field)
-        if constant(operand.strides[1]) == 1 or sizes.inputs < 8 or (plain and field == "input"):
+        kept = sizes.inputs < 8 or (plain and field == "input")
+        if constant(operand.strides[1]) == 1 or (kept and not config.descriptors):
             continue
         launch, packed, offset = _pack(operand, offset, wide)
         launches.append(launch)
@@ -156,21 +158,34 @@ def _main(
     step: Convolution, given: tuple[Operand, Operand], config: GemmCandidate, sizes: _Sizes, wide: bool
 ) -> TritonLaunch:
     text = KernelText(wide)
-    text.block(BLOCK_M=config.block_m, BLOCK_N=config.block_n, BLOCK_K=config.block_k, GROUP=config.group)
-    for name in ("input", "weight"):
-        operand: Operand = getattr(step, name)
-        text.pointer(name, operand.dtype, _pointer(operand))
-    rows = sizes.images * sizes.positions
-    _place(text, step, sizes, rows)
-    _sum(text, step, config, sizes)
+    text.block(BLOCK_M=config.block_m, BLOCK_N=config.block_n, BLOCK_K=config.block_k)
+    if config.descriptors:
+        write_boxes(text, step, config)
+    else:
+        text.block(GROUP=config.group)
+        for name in ("input", "weight"):
+            operand: Operand = getattr(step, name)
+            text.pointer(name, operand.dtype, _pointer(operand))
+        _place(text, step, sizes, sizes.images * sizes.positions)
+        _sum(text, step, config, sizes)
     if step.bias is not None:
         text.pointer("bias", step.bias.dtype, step.bias)
         text.add(f"acc += tl.load(bias + channel * {text.atom(step.bias.strides[0])}{_only(step, config, 'n')})")
     checks = _write(text, step, config, sizes)
     origins = (*ORIGIN, *(step.epilogue.kernel.origins if step.epilogue else ()))
     kernel, buffers, values = text.finish(warps=config.warps, stages=config.stages, origins=origins, checks=checks)
-    tiles = ceil_div(rows, config.block_m) * ceil_div(sizes.outputs, config.block_n)
+    tiles = _boxes(step, config, sizes) * ceil_div(sizes.outputs, config.block_n)
     return TritonLaunch(kernel, buffers, values, (tiles,) if step.groups == 1 else (tiles, step.groups))
+
+
+def _boxes(step: Convolution, config: GemmCandidate, sizes: _Sizes) -> Any:
+    """Tiles of positions."""
+    if not config.descriptors:
+        return ceil_div(sizes.images * sizes.positions, config.block_m)
+    count: Any = 1
+    for size, side in zip((sizes.images, *step.out.shape[2:]), box_of(step, config.block_m), strict=True):
+        count = count * ceil_div(size, side)
+    return count
 
 
 def _pointer(operand: Operand) -> Operand | Scratch:
@@ -226,7 +241,7 @@ def _sum(text: KernelText, step: Convolution, config: GemmCandidate, sizes: _Siz
         inside.append(f"(c[None, :] < {sizes.inputs})")
     right = [] if sizes.outputs % config.block_n == 0 else ["inside_n"]
     right += [] if whole_k else [f"(c[:, None] < {sizes.inputs})"]
-    precision = ', input_precision="ieee"' if step.input.dtype is float32 else ""
+    precision = precision_of(step.input.dtype, config)
     columns = scaled(text, "c[None, :]", step.input.strides[1])
     rows = scaled(text, "c[:, None]", step.weight.strides[1])
     text.add(
@@ -245,7 +260,8 @@ def _only(step: Convolution, config: GemmCandidate, dims: str) -> str:
     """The mask of a tile along these dimensions."""
     sizes = _sizes(step)
     parts = []
-    if "m" in dims and not is_multiple(sizes.images * sizes.positions, config.block_m):
+    whole = is_multiple(sizes.images * sizes.positions, config.block_m)
+    if "m" in dims and (has_rest(step, config) if config.descriptors else not whole):
         parts.append("inside_m")
     if "n" in dims and sizes.outputs % config.block_n:
         parts.append("inside_n")

@@ -24,6 +24,10 @@ __all__ = ["Expansion", "NoTemplates", "Planner", "expand_steps"]
 class Planner(Protocol):
     """Chooses templates."""
 
+    def prepare(self, program: Program) -> None:
+        """Called before anything is asked about the program's steps."""
+        ...
+
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """Launches of kernels without names, in order; None where a library should run the step."""
         ...
@@ -35,6 +39,9 @@ class Planner(Protocol):
 
 class NoTemplates:
     """Libraries and references run everything that has no loops."""
+
+    def prepare(self, program: Program) -> None:
+        """Nothing."""
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """None."""
@@ -79,6 +86,8 @@ class Expansion:
 def expand_steps(program: Program, planner: Planner | None) -> Expansion:
     """Every step, its epilogue either printed into the template or a launch behind it."""
     result = Expansion()
+    if planner is not None:
+        planner.prepare(program)
     fused = {} if planner is None else _fused(program, planner)
     gone = {buffer for _, buffers in fused.values() for buffer in buffers}
     for number, step in enumerate(program.steps):

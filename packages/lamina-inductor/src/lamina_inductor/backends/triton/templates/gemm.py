@@ -218,7 +218,7 @@ def write_sum(product: Product, begin: str, end: str) -> None:
     in_k = "" if is_multiple(k, config.block_k) else f"tl.arange(0, BLOCK_K)[%s] < {end} - base"
     left_mask = _both("" if is_multiple(m, config.block_m) else "inside_m", in_k.replace("%s", "None, :"))
     right_mask = _both("" if is_multiple(n, config.block_n) else "inside_n", in_k.replace("%s", ":, None"))
-    precision = ', input_precision="ieee"' if step.left.dtype is float32 else ""
+    precision = precision_of(step.left.dtype, config)
     text.depth += 1
     for name, mask, target in (("left", left_mask, "a"), ("right", right_mask, "b")):
         if name in product.prologues:
@@ -231,6 +231,13 @@ def write_sum(product: Product, begin: str, end: str) -> None:
         f"    left_at += {scaled(text, 'BLOCK_K', lk)}",
         f"    right_at += {scaled(text, 'BLOCK_K', rk)}",
     )
+
+
+def precision_of(dtype: DType, config: GemmCandidate) -> str:
+    """The argument of ``tl.dot`` that says how operands are rounded."""
+    if dtype is not float32:
+        return ""
+    return f', input_precision="{"tf32" if config.tf32 else "ieee"}"'
 
 
 def _start(product: Product, name: str) -> str:
@@ -250,7 +257,7 @@ def _describedwrite_sum(product: Product, begin: str, end: str) -> None:
     step, text = product.step, product.text
     left = "left.load([start_m, base])" if constant(step.left.strides[-1]) == 1 else "left.load([base, start_m]).T"
     right = "right.load([base, start_n])" if constant(step.right.strides[-1]) == 1 else "right.load([start_n, base]).T"
-    precision = ', input_precision="ieee"' if step.left.dtype is float32 else ""
+    precision = precision_of(step.left.dtype, product.config)
     text.add(
         "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
         f"for base in range({begin}, {end}, BLOCK_K):",

@@ -17,13 +17,14 @@ from ....tune.devices import Gpu, gpu_of
 from ....tune.model import rank
 from ....tune.problems import AttentionProblem, GemmProblem, Problem
 from ....tune.tables import candidates
-from ....tune.tuner import Tuner
+from ....tune.tuner import Asked, Tuner
 from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
 from .attention_text import can_describe_heads
 from .convolution import convolution_launches, is_convolution
+from .convolution_boxes import can_describe_images
 from .gemm import can_describe, gemm_launches, is_gemm
 from .prologue import Prologue
 
@@ -45,30 +46,45 @@ def best_guess(problem: Problem, ranked: list[Candidate], show: Any) -> Candidat
 
 
 class TemplatePlanner:
-    """Chooses by the cost model, or by ``choose``; ``sm`` and ``multiprocessors`` describe the device."""
+    """Chooses by the cost model, or by ``choose``; ``sm`` and ``multiprocessors`` describe the device.
 
-    def __init__(self, sm: int = 90, multiprocessors: int | None = None, choose: Choose = best_guess) -> None:
+    ``tf32``: may products of float32 round their operands to 10 bits?
+    """
+
+    def __init__(
+        self, sm: int = 90, multiprocessors: int | None = None, choose: Choose = best_guess, tf32: bool = False
+    ) -> None:
         self.gpu: Gpu = gpu_of(sm, multiprocessors)
-        self.choose = choose
+        self.choose, self.tf32 = choose, tf32
+
+    def prepare(self, program: Program) -> None:
+        """Tell a tuner all that it will be asked."""
+        if not isinstance(self.choose, Tuner):
+            return
+        known = [step for step in program.steps if _is_known(step)]
+        found = [(step, self._problem(step, program)) for step in known]
+        self.choose.prepare([self._asked(step, program, *problem) for step, problem in found if problem is not None])
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """The kernels of a step, or None: a library or the reference runs it."""
         found = self._problem(step, program)
         if found is None:
             return None
-        problem, show = found
-        ranked = rank(problem, candidates(problem), self.gpu)
-        if not ranked:
+        asked = self._asked(step, program, *found)
+        if not asked[1]:
             return None
-        unknown = any(_is_symbolic(o) for o in _all_operands(step))
+        choose = self.choose if _is_known(step) or not isinstance(self.choose, Tuner) else best_guess
+        return found[1](choose(*asked))
+
+    def _asked(self, step: Any, program: Program, problem: Problem, show: Callable[[Candidate], Any]) -> Asked:
+        """The problem, the candidates that fit, and their trials."""
 
         def trial(candidate: Candidate) -> Any:
             from .trial import trial_of  # it prints programs, which ask planners
 
             return trial_of(step, program, _Fixed(show(candidate)))
 
-        choose = best_guess if unknown and isinstance(self.choose, Tuner) else self.choose  # it cannot be measured
-        return show(choose(problem, ranked, trial))
+        return problem, rank(problem, candidates(problem), self.gpu), trial
 
     def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
         """With what makes the operands, where one row of tiles, or one column, reads each element."""
@@ -87,7 +103,8 @@ class TemplatePlanner:
         """What a step asks, and how a candidate answers; None: no template."""
         if type(step) is Gemm and is_gemm(step):
             wide = _is_wide(program, step.left, step.right, step.out, *_operands_of(program, step.epilogue))
-            return gemm_problem(step, program), lambda c: self._gemm(step, c, wide)
+            problem = self._rounded(gemm_problem(step, program))
+            return problem, lambda c: self._gemm(step, c, wide)
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
@@ -96,8 +113,12 @@ class TemplatePlanner:
         if isinstance(step, Convolution) and is_convolution(step):
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
-            return convolution_problem(step, program), lambda c: convolution_launches(step, c, wide)
+            problem = self._rounded(convolution_problem(step, program, self.tf32))
+            return problem, lambda c: convolution_launches(step, c, wide)
         return None
+
+    def _rounded(self, problem: GemmProblem) -> GemmProblem:
+        return replace(problem, tf32=self.tf32 and problem.dtype == "float32")
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
         if isinstance(candidate, LibraryCandidate):
@@ -121,6 +142,9 @@ class _Fixed:
 
     found: list[TritonLaunch] | None
 
+    def prepare(self, program: Program) -> None:
+        """Nothing."""
+
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """What there is."""
         return self.found
@@ -133,6 +157,11 @@ class _Fixed:
 def _all_operands(step: Any) -> list[Operand]:
     fields = [getattr(step, f.name) for f in dataclass_fields(step)]
     return [f for f in fields if isinstance(f, Operand)]
+
+
+def _is_known(step: Any) -> bool:
+    """Are all sizes numbers, so that it can be measured?"""
+    return not any(_is_symbolic(o) for o in _all_operands(step))
 
 
 def _is_symbolic(operand: Operand) -> bool:
@@ -214,7 +243,7 @@ def epilogue_of(call: KernelCall | None, out: Operand, program: Program) -> tupl
     return operators, moved, widest, cost
 
 
-def convolution_problem(step: Convolution, program: Program) -> GemmProblem:
+def convolution_problem(step: Convolution, program: Program, tf32: bool = False) -> GemmProblem:
     """A convolution as the tuner sees it: a product for each group."""
     m = _number(step.out.shape[0])
     for size in step.out.shape[2:]:
@@ -226,7 +255,10 @@ def convolution_problem(step: Convolution, program: Program) -> GemmProblem:
     text, moved, widest, cost = epilogue_of(step.epilogue, step.out, program)
     if step.epilogue is None or not step.scratch:
         moved += step.out.dtype.itemsize
-    return GemmProblem(step.input.dtype.name, step.groups, m, n, k, "k", "k", False, text, moved, cost, taps, widest)
+    described = can_describe_images(step, tf32)
+    return GemmProblem(
+        step.input.dtype.name, step.groups, m, n, k, "k", "k", described, text, moved, cost, taps, widest
+    )  # fmt: skip
 
 
 WIDEST = 256
