@@ -13,7 +13,7 @@ from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
 from .activation import row_major
 from .cupy_namespace import CupyNamespace
 from .cupy_products import prepare
-from .provider import DeviceProperties, GraphHandle, MemoryState
+from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
 
 __all__ = ["CupyProvider"]
 
@@ -189,15 +189,15 @@ class CupyProvider:
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     @contextmanager
-    def capture(self, index: int, stream: Any) -> Iterator[Callable[[], GraphHandle]]:
-        """Memory comes from a pool of the graph's own: nothing else may get its blocks while it can be launched."""
+    def capture(self, index: int, stream: Any, pool: GraphPool) -> Iterator[Callable[[], GraphHandle]]:
+        """Memory comes from a pool of graphs: nothing else may get its blocks while they can be launched."""
         prepare()
-        pool = cupy.cuda.MemoryPool()
+        memory = pool.memory = pool.memory or cupy.cuda.MemoryPool()
         captured: list[Any] = []
-        with cupy.cuda.using_allocator(pool.malloc):
+        with cupy.cuda.using_allocator(memory.malloc):
             stream.begin_capture()
             try:
-                yield lambda: _Captured(captured[0], pool)
+                yield lambda: _Captured(captured[0], memory)
             finally:
                 captured.append(stream.end_capture())
 

@@ -1,26 +1,25 @@
 """CUDA graphs: work that was captured once and is launched again, over the same memory.
 
-Memory that tensors take while a graph is captured belongs to the graph and lives as long as it does.
+Memory that tensors take while a graph is captured belongs to the graph's pool and lives as long as it does. Graphs may
+share a pool, when they are launched one behind the other in the order in which they were captured.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from .activation import active_provider, on_device
+from .provider import GraphPool
 from .streams import Stream, StreamContext, current_stream
-from .synchronization import run_checks, synchronize
+from .synchronization import CAPTURING, run_checks, synchronize
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
 
-class _Capturing:
-    now = False
-
-
 def is_current_stream_capturing() -> bool:
     """Is a graph being captured by ``graph``."""
-    return _Capturing.now
+    return CAPTURING.now
 
 
 class CUDAGraph:
@@ -31,6 +30,7 @@ class CUDAGraph:
         self._captured: Any = None
         self._capture: Any = None
         self._device = 0
+        self._pool = GraphPool()
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
         """Note the current stream's work from here on, instead of doing it.
@@ -43,17 +43,37 @@ class CUDAGraph:
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream: use cuda.graph(g) or cuda.stream(s)"
             )
+        if isinstance(pool, GraphPool):
+            self._pool = pool
         self._device = where.device_index
-        self._capture = active_provider().capture(where.device_index, where.handle)
+        self._capture = active_provider().capture(where.device_index, where.handle, self._pool)
         self._result = self._capture.__enter__()
-        _Capturing.now = active_provider().namespace.capturing = True
+        CAPTURING.now = active_provider().namespace.capturing = True
 
     def capture_end(self) -> None:
-        """The work up to here is the graph."""
-        _Capturing.now = active_provider().namespace.capturing = False
+        """The work up to here is the graph.
+
+        Raises:
+            RuntimeError: something that was done cannot be captured.
+        """
+        try:
+            self._end()
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"capturing a CUDA graph failed ({error}): something that was done since it began cannot be in a graph, "
+                "such as waiting for the device, or work on another stream that did not join this one"
+            ) from error
+        self._captured = self._result()
+
+    def abandon(self) -> None:
+        """End a capture whose work is not wanted: an error came between."""
+        with suppress(RuntimeError):  # the error may have ended the capture already
+            self._end()
+
+    def _end(self) -> None:
+        CAPTURING.now = active_provider().namespace.capturing = False
         capture, self._capture = self._capture, None
         capture.__exit__(None, None, None)
-        self._captured = self._result()
 
     def replay(self) -> None:
         """Do the work again, on the current stream.
@@ -70,15 +90,16 @@ class CUDAGraph:
     def reset(self) -> None:
         """Drop what was captured, and its memory."""
         self._captured = None
+        self._pool = GraphPool()
 
-    def pool(self) -> Any:
-        """What stands for the graph's memory; each graph has its own."""
-        return (id(self), 0)
+    def pool(self) -> GraphPool:
+        """The graph's memory, for ``pool=`` of another that is to share it."""
+        return self._pool
 
 
-def graph_pool_handle() -> Any:
-    """Accepted where PyTorch takes it: each graph has memory of its own."""
-    return (0, 0)
+def graph_pool_handle() -> GraphPool:
+    """Memory for several graphs, for ``pool=``."""
+    return GraphPool()
 
 
 class graph:
@@ -87,7 +108,7 @@ class graph:
     def __init__(
         self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "relaxed"
     ) -> None:
-        self.cuda_graph, self.stream = cuda_graph, stream
+        self.cuda_graph, self.pool, self.stream = cuda_graph, pool, stream
 
     def __enter__(self) -> None:
         synchronize()
@@ -95,16 +116,19 @@ class graph:
         self._context = StreamContext(self.stream)
         self._context.__enter__()
         try:
-            self.cuda_graph.capture_begin()
+            self.cuda_graph.capture_begin(self.pool)
         except BaseException:
             self._context.__exit__()
             raise
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: Any, *error: Any) -> None:
         try:
+            if kind is not None:
+                self.cuda_graph.abandon()
+                return
             self.cuda_graph.capture_end()
         finally:
-            self._context.__exit__(*error)
+            self._context.__exit__(kind, *error)
         run_checks()
 
 

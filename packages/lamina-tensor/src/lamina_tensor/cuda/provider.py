@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["DeviceProperties", "EventHandle", "GraphHandle", "MemoryState", "Provider", "StreamHandle"]
+__all__ = ["DeviceProperties", "EventHandle", "GraphHandle", "GraphPool", "MemoryState", "Provider", "StreamHandle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,12 @@ class GraphHandle(Protocol):
 
     def launch(self, stream: Any) -> None:
         """Do it again."""
+
+
+class GraphPool:
+    """Memory of graphs: ``memory`` is the provider's, made when a graph is captured into it."""
+
+    memory: Any = None
 
 
 class Provider(Protocol):
@@ -183,6 +189,8 @@ class Provider(Protocol):
         """Give memory that nobody uses back to the driver."""
         ...
 
-    def capture(self, index: int, stream: StreamHandle | None) -> AbstractContextManager[Callable[[], GraphHandle]]:
+    def capture(
+        self, index: int, stream: StreamHandle | None, pool: GraphPool
+    ) -> AbstractContextManager[Callable[[], GraphHandle]]:
         """While the block runs, work is noted instead of done; what it gives is asked for the graph afterwards."""
         ...

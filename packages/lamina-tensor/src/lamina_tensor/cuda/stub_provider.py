@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .device_namespace import DeviceNamespace
-from .provider import DeviceProperties, GraphHandle, MemoryState
+from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
 from .stub_array import StubArray, StubNamespace, make_namespace, raw_array
 from .stub_memory import StubDevice, StubMemory, StubOutOfMemory, StubStatistics
 
@@ -218,7 +218,7 @@ class StubProvider:
         """Nothing is kept."""
 
     @contextmanager
-    def capture(self, index: int, stream: Any) -> Iterator[Callable[[], GraphHandle]]:
+    def capture(self, index: int, stream: Any, pool: GraphPool) -> Iterator[Callable[[], GraphHandle]]:
         """Calls are made, and noted so that they can be made again."""
         device = self.devices[index]
         if device.recording is not None:

@@ -13,7 +13,7 @@ from lamina_prims.arrays import converted, numpy_dtype
 from .. import _C
 from .activation import active_provider, device_index, is_float8, on_device, stored_dtype
 from .memory import explaining
-from .synchronization import run_checks
+from .synchronization import refuse_while_capturing, run_checks
 
 __all__ = ["copy_data", "host_copy", "is_pinned", "place", "pin", "upload", "wrap_as"]
 
@@ -28,6 +28,7 @@ def wrap_as(array: Any, dtype: Any) -> Any:
 
 def host_copy(tensor: Any) -> np.ndarray[Any, Any]:
     """The elements of a CUDA tensor as an ndarray of its dtype. Waits, and runs the checks of a synchronisation."""
+    refuse_while_capturing("values cannot be copied to the host")
     index = tensor.device.index
     with on_device(active_provider(), index):
         array = active_provider().to_host(tensor._array)
