@@ -36,16 +36,16 @@ def test_an_error_inside_is_the_one_that_is_raised_and_the_device_goes_on() -> N
 @pytest.mark.parametrize("ask", [lambda x: x.item(), lambda x: x.cpu(), lambda x: x.tolist(), lambda x: bool(x > 1)])
 def test_looking_at_values_cannot_be_captured(ask: object) -> None:
     x, graph = lt.ones(1, device="cuda"), cuda.CUDAGraph()
-    with pytest.raises(RuntimeError, match="a CUDA graph is being captured: values cannot be copied to the host"):
-        with cuda.graph(graph):
-            ask(x)  # type: ignore[operator]
+    words = "a CUDA graph is being captured: values cannot be copied to the host"
+    with pytest.raises(RuntimeError, match=words), cuda.graph(graph):
+        ask(x)  # type: ignore[operator]
     assert x.item() == 1
 
 
 def test_waiting_cannot_be_captured() -> None:
-    with pytest.raises(RuntimeError, match="a CUDA graph is being captured: the host cannot wait"):
-        with cuda.graph(cuda.CUDAGraph()):
-            cuda.synchronize()
+    words = "a CUDA graph is being captured: the host cannot wait"
+    with pytest.raises(RuntimeError, match=words), cuda.graph(cuda.CUDAGraph()):
+        cuda.synchronize()
     cuda.synchronize()
 
 

@@ -60,8 +60,8 @@ class CUDAGraph:
             self._end()
         except RuntimeError as error:
             raise RuntimeError(
-                f"capturing a CUDA graph failed ({error}): something that was done since it began cannot be in a graph, "
-                "such as waiting for the device, or work on another stream that did not join this one"
+                f"capturing a CUDA graph failed ({error}): something done since it began cannot be in a graph, such "
+                "as waiting for the device, or work on another stream that did not join this one"
             ) from error
         self._captured = self._result()
 
