@@ -205,6 +205,7 @@ def huge(rows: int, keys: int, width: int, dtype: Any = np.float32) -> tuple[Any
 
 TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
 TILE = TILES[:1]
+PARTS = (AttentionCandidate(16, 16, 2, 2, split=3), AttentionCandidate(16, 32, 2, 2, split=8))
 READ_BY_DESCRIPTORS = (AttentionCandidate(32, 16, 4, 2, True), AttentionCandidate(16, 32, 4, 2, True))
 
 ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]]] = {
@@ -266,6 +267,26 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     ),
     "gradients with dropout": (
         backward(dropout=0.25), (*gradients((2, 2), 33, 16), *matrices((2, 2), 33, 40, 16), STATE), TILES,
+    ),
+    "one query": (attention(), matrices((2, 3), 1, 96, 16), PARTS),
+    "few queries over parts of the keys": (attention(), matrices((2,), 5, 101, 24), PARTS),
+    "grouped queries over parts of the keys": (
+        attention(), (floats(2, 2, 4, 1, 16), floats(2, 2, 1, 70, 16), floats(2, 2, 1, 70, 40)), PARTS,
+    ),
+    "grouped rows under a mask, in parts": (
+        attention(mask=True),
+        (*(floats(2, 2, n, r, 16, dtype=BF16) for n, r in ((3, 5), (1, 70), (1, 70))), with_empty_rows(2, 1, 1, 5, 70)),
+        PARTS,
+    ),
+    "parts under a mask of large numbers": (
+        attention(mask=True), (*matrices((2, 2), 6, 45, 16), large_numbers(6, 45)), PARTS,
+    ),
+    "one row of groups under a mask of keys, in parts": (
+        attention(mask=True),
+        (*(floats(2, 2, n, r, 16, dtype=BF16) for n, r in ((3, 1), (1, 70), (1, 70))), floats(2, 1, 1, 1, 70)), PARTS,
+    ),
+    "parts with dropout": (
+        attention(dropout=0.25), (*(floats(2, 2, n, r, 16) for n, r in ((3, 2), (1, 40), (1, 40))), STATE), PARTS,
     ),
     "masked by large numbers": (attention(mask=True), (*matrices((2,), 40, 45, 16), large_numbers(40, 45)), TILES),
     "gradients, masked by large numbers": (

@@ -18,7 +18,8 @@ class GemmCandidate:
     group: rows of tiles that are walked together, so that their operands stay in the second-level cache. split: parts
     of the sum that programs of their own add up (a second kernel adds the parts, in order). persistent: one program
     for each multiprocessor walks the tiles. descriptors: operands are read through tensor descriptors (sm_90 and up).
-    tf32: operands of float32 are rounded to 10 bits, for the matrix units.
+    tf32: operands of float32 are rounded to 10 bits, for the matrix units. specialised: four warps load, and two groups
+    of ``warps`` warps have half of the rows each (sm_90; the tile's loads are then ahead also during the epilogue).
     """
 
     block_m: int
@@ -31,13 +32,15 @@ class GemmCandidate:
     persistent: bool = False
     descriptors: bool = False
     tf32: bool = False
+    specialised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionCandidate:
     """Attention by ``block_m`` queries against ``block_n`` keys at a time.
 
-    descriptors: rows are read through tensor descriptors (sm_90 and up).
+    descriptors: rows are read through tensor descriptors (sm_90 and up). split: parts of the keys that programs of
+    their own walk (a second kernel combines them, in order).
     """
 
     block_m: int
@@ -45,6 +48,7 @@ class AttentionCandidate:
     warps: int
     stages: int
     descriptors: bool = False
+    split: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +65,15 @@ def label(candidate: Candidate) -> str:
     if isinstance(candidate, LibraryCandidate):
         return "library"
     if isinstance(candidate, AttentionCandidate):
-        tiles = f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"
-        return f"{tiles} descriptors" if candidate.descriptors else tiles
+        words = [f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"]
+        words += [f"split{candidate.split}"] if candidate.split > 1 else []
+        words += ["descriptors"] if candidate.descriptors else []
+        return " ".join(words)
     words = [f"{candidate.block_m}x{candidate.block_n}x{candidate.block_k} w{candidate.warps} s{candidate.stages}"]
     words += [f"g{candidate.group}"] if candidate.group != 8 else []
     words += [f"split{candidate.split}"] if candidate.split > 1 else []
     words += ["persistent"] if candidate.persistent else []
     words += ["descriptors"] if candidate.descriptors else []
     words += ["tf32"] if candidate.tf32 else []
+    words += ["specialised"] if candidate.specialised else []
     return " ".join(words)

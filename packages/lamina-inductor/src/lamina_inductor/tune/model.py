@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .attention import estimate_attention
 from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCandidate
 from .devices import Gpu
 from .problems import AttentionProblem, GemmProblem, Problem
@@ -82,7 +83,8 @@ def estimate(problem: Problem, candidate: Candidate, gpu: Gpu) -> float:
     """Seconds."""
     if isinstance(problem, AttentionProblem):
         assert isinstance(candidate, AttentionCandidate)
-        return _attention(problem, candidate, gpu)
+        need = resources(problem, candidate, gpu)
+        return estimate_attention(problem, candidate, gpu, resident(need, gpu), need.registers)
     if isinstance(candidate, LibraryCandidate):
         return _library(problem, gpu)
     assert isinstance(candidate, GemmCandidate)
@@ -179,40 +181,3 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
         elements = problem.m * problem.n * problem.batch
         time += gpu.launch + elements * (size + problem.epilogue_bytes) / gpu.memory
     return time
-
-
-# -- attention -------------------------------------------------------------------------------------------
-
-
-def _attention(problem: AttentionProblem, candidate: AttentionCandidate, gpu: Gpu) -> float:
-    need = resources(problem, candidate, gpu)
-    kept, walked = candidate.block_m, candidate.block_n
-    length, other = problem.queries, problem.keys
-    if problem.backward:  # the gradients of keys and values cost most: they keep keys and walk queries
-        kept, walked, length, other = walked, kept, other, length
-    programs = -(-length // kept) * problem.heads
-    busy = min(resident(need, gpu), 4, max(1, programs // gpu.multiprocessors))
-    steps = float(-(-other // walked) * walked)
-    if problem.causal:  # and the tiles that the diagonal cuts
-        steps = steps / 2 + (kept + walked) / 2
-    products = 6 if problem.backward else 2
-    rate = gpu.rates[problem.dtype] / gpu.multiprocessors
-    if problem.dtype == "float32":
-        rate *= {16: 0.1, 32: 0.3, 64: 0.5}.get(min(kept, walked), 0.5)
-    else:
-        rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)
-    arithmetic = products * kept * steps * (problem.width + problem.value_width) / rate
-    elementwise = kept * steps * (30 if problem.backward else 20) / (128 * 1.7e9)
-    overlap = max(0.0, 0.7 - 0.15 * (busy - 1))  # of the smaller part, what other programs do not hide
-    one = (max(arithmetic, elementwise) + overlap * min(arithmetic, elementwise)) * busy
-    one *= 1.1 if candidate.stages < 3 else 1.0
-    one *= 1.15 if problem.backward and need.registers > 200 else 1.0
-    one *= 0.8 if candidate.descriptors and kept == walked == 64 else 1.0
-    waves = -(-programs // (gpu.multiprocessors * busy))
-    return gpu.launch * (3 if problem.backward else 1) + waves * (one + 1.5e-6)
-
-
-def _forward_rate(candidate: AttentionCandidate) -> float:
-    """The part of the rate that a forward pass with these tiles reaches."""
-    part = {16: 0.15, 32: 0.25}.get(min(candidate.block_m, candidate.block_n), 0.75)
-    return part * (1.6 if candidate.block_m >= 128 and candidate.warps >= 8 else 1.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCandidate
+from .attention import attention_candidates
+from .candidates import Candidate, GemmCandidate, LibraryCandidate
 from .problems import AttentionProblem, GemmProblem, Problem
 
 __all__ = ["candidates"]
@@ -26,30 +27,11 @@ _SINGLE = (
 
 _SPLITS = (2, 4, 8, 16, 32)
 
-_FORWARD = (
-    # block_m (queries), block_n (keys), warps, stages
-    (128, 128, 8, 3), (128, 64, 4, 3), (128, 64, 8, 3), (64, 128, 4, 3), (64, 64, 4, 3), (64, 64, 4, 2),
-    (128, 32, 4, 3), (64, 32, 4, 3), (32, 64, 4, 2), (32, 32, 4, 2), (16, 64, 4, 2), (16, 32, 4, 2), (16, 16, 2, 1),
-)  # fmt: skip
-
-_BACKWARD = (
-    # block_m (queries walked), block_n (keys kept)
-    (32, 64, 4, 3), (64, 64, 4, 3), (64, 128, 8, 3), (64, 64, 4, 2), (128, 128, 8, 2), (64, 32, 4, 2),
-    (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
-)  # fmt: skip
-
-_SINGLE_ATTENTION = ((32, 32, 4, 2), (32, 32, 8, 1), (16, 32, 4, 1), (16, 16, 4, 1))
-"""Of float32, forward and backward."""
-
 
 def candidates(problem: Problem) -> tuple[Candidate, ...]:
     """All that may be tried for a problem, without those whose tiles are far larger than it."""
     if isinstance(problem, AttentionProblem):
-        rows = _BACKWARD if problem.backward else _FORWARD
-        rows = _SINGLE_ATTENTION if problem.dtype == "float32" else rows
-        found = [AttentionCandidate(*row) for row in rows]
-        described = problem.described and problem.backward  # a forward pass gains nothing by descriptors
-        return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if described else []))
+        return attention_candidates(problem)
     result: list[Candidate] = []
     for base in _bases(problem):
         if not _is_sized(base.block_m, problem.m) or not _is_sized(base.block_n, problem.n):

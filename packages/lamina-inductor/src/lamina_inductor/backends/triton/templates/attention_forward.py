@@ -13,6 +13,7 @@ from ....ir.program import Attention
 from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
+from .attention_split import Parts, parts_of
 from .attention_text import Scores, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
@@ -24,27 +25,35 @@ ORIGIN = (("", "attention_with_lse", ""),)
 
 
 def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
-    """The launch of a forward pass."""
+    """The launches of a forward pass."""
     text = KernelText(wide)
     described = frozenset(("query", "key", "value") if config.descriptors else ())
     scores = Scores(step, text, config.block_m, config.block_n, described=described)
     text.block(
         BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=padded(scores.width), VALUES=padded(scores.value_width)
     )
-    scores.declare("query", "key", "value", "out", "lse")
-    scores.declare_mask()
-    lists = mask_lists(scores, "n", 0, wide)
-    if lists is not None:
-        lists.declare(text)
-    _start(scores)
-    _walk_keys(scores, lists)
-    _finish(scores)
-    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=ORIGIN)
     heads: Any = 1
     for size in scores.lead:
         heads = heads * size
-    main = TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, config.block_m), heads))
-    return [*(lists.launches if lists is not None else ()), main]
+    parts = parts_of(scores, 1 if step.causal else config.split, heads)
+    scores.declare("query", "key", "value", *(() if parts is not None else ("out", "lse")))
+    scores.declare_mask()
+    lists = mask_lists(scores, "n", 0, wide) if parts is None else None
+    if lists is not None:
+        lists.declare(text)
+    if parts is not None:
+        parts.declare(text)
+    _start(scores)
+    _walk_keys(scores, lists, parts)
+    if parts is not None:
+        parts.store(text)
+    else:
+        _finish(scores)
+    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=ORIGIN)
+    grid = (ceil_div(scores.queries, config.block_m), heads)
+    if parts is not None:
+        return [TritonLaunch(kernel, buffers, sizes, (*grid, parts.count)), parts.combine(wide)]
+    return [*(lists.launches if lists is not None else ()), TritonLaunch(kernel, buffers, sizes, grid)]
 
 
 def _start(scores: Scores) -> None:
@@ -70,7 +79,7 @@ def _start(scores: Scores) -> None:
     )
 
 
-def _walk_keys(scores: Scores, lists: MaskLists | None) -> None:
+def _walk_keys(scores: Scores, lists: MaskLists | None, parts: Parts | None) -> None:
     """The loop over whole tiles of keys, then that over tiles with an end in them."""
     step, text = scores.step, scores.text
     keys = scores.keys
@@ -80,6 +89,15 @@ def _walk_keys(scores: Scores, lists: MaskLists | None) -> None:
             text.add(f"for place in range(0, {kind}_count):")
             text.add(f"    base = tl.load({kind}_at + place) * BLOCK_N")
             _body(scores, diagonal=False, tail=kind == "mixed", masked=kind == "mixed")
+        return
+    if parts is not None:
+        parts.bounds(text)
+        if scores.whole_n:
+            _loop(scores, "begin", "end", diagonal=False, tail=False)
+            return
+        text.add(f"whole = min(end, {text.size(keys // scores.block_n * scores.block_n)})")
+        _loop(scores, "begin", "whole", diagonal=False, tail=False)
+        _loop(scores, "tl.maximum(begin, whole)", "end", diagonal=False, tail=True)
         return
     if not step.causal and scores.whole_n:
         _loop(scores, "0", text.size(keys), diagonal=False, tail=False)

@@ -22,6 +22,7 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
+from .attention_split import with_groups_as_rows
 from .attention_text import can_describe_heads
 from .convolution import convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
@@ -108,7 +109,8 @@ class TemplatePlanner:
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
-                return attention_problem(step), lambda c: attention_launches(step, c, wide)
+                rows = with_groups_as_rows(step)
+                return attention_problem(rows), lambda c: attention_launches(rows, c, wide)
             return attention_problem(step), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
