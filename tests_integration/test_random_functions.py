@@ -125,6 +125,6 @@ def test_compiled_is_plain(start: int) -> None:
                     warnings.filterwarnings("ignore", message=r".*\(recompile_limit\)", category=CaptureWarning)
                     found = outcome(compiled, size)
                 assert_same(expected, found, 1e-4)
-            except BaseException:
+            except BaseException:  # an interrupt, too, says where it was
                 print(f"seed {SEED}, number {number}, size {size}\n{source}")
                 raise

@@ -100,7 +100,7 @@ class Interpreter:
     def _run_noted(self, node: Node) -> Any:
         try:
             return self.run_node(node)
-        except Exception as error:
+        except Exception as error:  # whatever an operator raises; it goes on, with the place
             error.add_note(f"while running {describe(node)}")
             raise
 

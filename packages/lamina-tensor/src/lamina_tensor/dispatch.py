@@ -216,7 +216,7 @@ def _run_arrays(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], bits:
     named = {k: to_arrays(v) for k, v in kwargs.items()} if kwargs else kwargs
     try:
         value = op.run_arrays(arrays, named)
-    except Exception as error:
+    except Exception as error:  # an array library raises what it likes; the operator may know a better error
         _raise_better(op, args, kwargs, error)
         raise
     if op.alias is not False and isinstance(args[0], TensorBase):
@@ -255,7 +255,7 @@ def _raise_better(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], e
     if op.meta is not None:
         try:
             op.infer(specs_of(args), specs_of(kwargs))
-        except Exception as better:
+        except Exception as better:  # of the kind that the rule chose, in PyTorch's words
             raise better from None
 
 

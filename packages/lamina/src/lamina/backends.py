@@ -221,7 +221,7 @@ def _loaded(name: str, point: Any) -> Backend:
     where = f"the backend {name!r} (entry point {point.value!r}{_package_of(point)})"
     try:
         backend = point.load()()
-    except Exception as error:
+    except Exception as error:  # importing another package's code may raise anything
         raise BackendError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     return _checked(backend, where)
 

@@ -65,7 +65,7 @@ class GraphCompiler:
         record = new_record(f"{_identifier(name)}_{next(_COUNTER)}")
         try:
             return self._compile_as(record, captured, inputs, context)
-        except BaseException:
+        except BaseException:  # an interrupt, too, leaves no record of what was not compiled
             forget(record)
             raise
 
@@ -126,7 +126,7 @@ def _compiled(backend: Backend, graph: Graph, part: str, options: dict[str, Any]
         return backend.compile(graph, name=part, options=options)
     try:
         artifact = backend.compile(graph, name=part, options=options)
-    except Exception as error:
+    except Exception as error:  # code of another package: it may raise anything
         message = f"the backend {backend.name!r} ({type(backend).__module__}.{type(backend).__qualname__}) failed"
         raise BackendError(f"{message}: {type(error).__name__}: {error}") from error
     if not callable(artifact):

@@ -104,7 +104,7 @@ def _attempt(arguments: tuple[Any, ...], breaks: dict[int, BreakReason], backend
         return None
     except DynamoError:
         raise
-    except Exception as error:
+    except Exception as error:  # a fault of ours, whatever it is: the caller goes on in Python and says so
         raise InternalError(f"{type(error).__name__}: {error} (while translating {code.co_qualname})") from error
     finally:
         for name, value in entry_modes.items():

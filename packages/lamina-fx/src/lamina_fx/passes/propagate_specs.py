@@ -49,7 +49,7 @@ def propagate_specs(graph: Graph, resolver: Callable[[str], Any], *, inputs: Seq
         operator = resolver(node.target)
         try:
             node.spec = operator.infer(args, kwargs)
-        except Exception as error:
+        except Exception as error:  # whatever a meta function raises; it goes on, with the place
             error.add_note(f"while inferring {describe(node)}")
             raise
         node.effect = operator.effect
