@@ -108,6 +108,13 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
         (SMALL, PERSISTENT, SPLIT),
     ),
     "batches": (batch_of_heads, (floats(2, 3, 40, 16), floats(2, 3, 50, 16)), (SMALL, PERSISTENT, SPLIT)),
+    "batches by descriptors": (
+        batch_of_heads, tuple(floats(2, 3, n, 16, dtype=np.float16) for n in (40, 50)), (SMALL, DESCRIBED),
+    ),
+    "one matrix for a batch": (
+        lambda x, w: ops.relu(ops.matmul(x, w)), (floats(3, 40, 32, dtype=BF16), floats(3, 32, 48, dtype=BF16)[:1]),
+        (SMALL, DESCRIBED),
+    ),
     "heads": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (SMALL, PERSISTENT, SPLIT)),
     "rows of a table": (
         gathered, (floats(40, 32), floats(32, 64), floats(9, 64), RNG.integers(0, 9, 40)), (SMALL, SPLIT),

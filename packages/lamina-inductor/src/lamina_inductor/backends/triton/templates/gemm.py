@@ -81,7 +81,8 @@ def gemm_launches(
     if config.persistent:
         text.block(PROGRAMS=multiprocessors)
         count = f"tiles_m * tiles_n{''.join([f' * {text.atom(b)}' for b in product.batch if constant(b) != 1])}"
-        text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, flatten=True):")
+        how = "warp_specialize=True" if config.specialised else "flatten=True"
+        text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, {how}):")
         text.depth += 1
         place_tile(product, "tile % (tiles_m * tiles_n)", "tile // (tiles_m * tiles_n)")
     else:
@@ -120,13 +121,20 @@ def numel_of(sizes: tuple[Any, ...]) -> Any:
 
 
 def can_describe(operand: Operand) -> bool:
-    """May the host make a descriptor of this matrix: one step is 1, the other and the address multiples of 16 bytes?"""
+    """May the host make a descriptor of these matrices: one step is 1, others and the address multiples of 16 bytes?"""
     size = operand.dtype.itemsize
-    batch, (outer, inner) = operand.strides[:-2], operand.strides[-2:]
-    if any(constant(n) != 1 for n in operand.shape[: len(batch)]) or not is_multiple(operand.offset * size, 16):
-        return False
+    outer, inner = operand.strides[-2:]
     steps = (outer, inner) if constant(inner) == 1 else (inner, outer)
-    return constant(steps[1]) == 1 and constant(steps[0]) != 0 and is_multiple(steps[0] * size, 16)
+    if constant(steps[1]) != 1 or constant(steps[0]) == 0:
+        return False
+    batch = [operand.strides[d] for d in _batch_dims(operand)]
+    return all(is_multiple(s * size, 16) for s in (operand.offset, steps[0], *batch))
+
+
+def _batch_dims(operand: Operand) -> list[int]:
+    """Dimensions of batch that a descriptor has: those along which matrices differ."""
+    known = [(constant(n), constant(s)) for n, s in zip(operand.shape[:-2], operand.strides[:-2], strict=True)]
+    return [d for d, (size, stride) in enumerate(known) if size != 1 and stride != 0]
 
 
 def declare(product: Product) -> Any:
@@ -151,11 +159,14 @@ def _tiles_text(text: KernelText, size: Any, block: str) -> str:
 
 
 def _described(operand: Operand, block: tuple[int, int]) -> tuple[Operand, tuple[int, int]]:
-    """The matrix with its contiguous dimension last, and the block."""
+    """The matrices with their contiguous dimension last, and the block, which is of one matrix."""
     shape, strides = operand.shape[-2:], operand.strides[-2:]
     if constant(strides[1]) != 1:
         shape, strides, block = shape[::-1], strides[::-1], block[::-1]
-    return replace(operand, shape=shape, strides=strides), block
+    batch = _batch_dims(operand)
+    shape = (*[operand.shape[d] for d in batch], *shape)
+    strides = (*[operand.strides[d] for d in batch], *strides)
+    return replace(operand, shape=shape, strides=strides), (*(1 for _ in batch), *block)
 
 
 def place_tile(product: Product, tile: str, matrix: str) -> None:
@@ -189,13 +200,16 @@ def batch_offset(text: KernelText, batch: tuple[Any, ...], strides: tuple[Any, .
     """`` + `` the offset of matrix number ``matrix``."""
     found = ""
     for k, (size, stride) in enumerate(zip(batch, strides, strict=True)):
-        if constant(size) == 1 or constant(stride) == 0:
-            continue
-        place = "matrix"
-        if len(batch) == 2 and constant(batch[1 - k]) != 1:
-            place = f"(matrix // {text.atom(batch[1])})" if k == 0 else f"(matrix % {text.atom(batch[1])})"
-        found += f" + {place} * {text.atom(stride)}"
+        if constant(size) != 1 and constant(stride) != 0:
+            found += f" + {matrix_index(text, batch, k)} * {text.atom(stride)}"
     return found
+
+
+def matrix_index(text: KernelText, batch: tuple[Any, ...], dim: int) -> str:
+    """The index along one dimension of the batch."""
+    if len(batch) == 2 and constant(batch[1 - dim]) != 1:
+        return f"(matrix // {text.atom(batch[1])})" if dim == 0 else f"(matrix % {text.atom(batch[1])})"
+    return "matrix"
 
 
 def write_sum(product: Product, begin: str, end: str) -> None:
@@ -255,14 +269,27 @@ def _both(first: str, second: str) -> str:
 
 def _describedwrite_sum(product: Product, begin: str, end: str) -> None:
     step, text = product.step, product.text
-    left = "left.load([start_m, base])" if constant(step.left.strides[-1]) == 1 else "left.load([base, start_m]).T"
-    right = "right.load([base, start_n])" if constant(step.right.strides[-1]) == 1 else "right.load([start_n, base]).T"
+    left = _load_described(product, "left", ("start_m", "base"), ("BLOCK_M", "BLOCK_K"))
+    right = _load_described(product, "right", ("base", "start_n"), ("BLOCK_K", "BLOCK_N"))
     precision = precision_of(step.left.dtype, product.config)
     text.add(
         "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
         f"for base in range({begin}, {end}, BLOCK_K):",
         f"    acc = tl.dot({left}, {right}, acc{precision})",
     )
+
+
+def _load_described(product: Product, name: str, place: tuple[str, str], block: tuple[str, str]) -> str:
+    """The block of an operand, as the product wants it."""
+    operand: Operand = getattr(product.step, name)
+    turned = constant(operand.strides[-1]) != 1
+    place, block = (place[::-1], block[::-1]) if turned else (place, block)
+    batch = _batch_dims(operand)
+    narrow = ".to(tl.int32)" if product.text.wide else ""
+    indices = [matrix_index(product.text, product.batch, d) + narrow for d in batch]
+    text = f"{name}.load([{', '.join([*indices, *place])}])"
+    text += f".reshape({', '.join(block)})" if batch else ""
+    return f"{text}.T" if turned else text
 
 
 # -- what becomes of a tile ------------------------------------------------------------------------------
