@@ -71,12 +71,14 @@ static PyObject *fill_from_device(TensorObject *t, PyObject *value, int code) {
 }
 
 /* Gives a tensor whose head and array are set a storage of its own; takes over the reference. */
-static PyObject *with_storage(TensorObject *t, int counted) {
+static PyObject *with_storage(TensorObject *t, int counted, void *kind) {
     StorageObject *storage = t->array ? (StorageObject *)CudaStorage_Type.tp_alloc(&CudaStorage_Type, 0) : NULL;
     if (!storage) {
+        PyMem_Free(kind);
         Py_DECREF(t);
         return NULL;
     }
+    storage->kind = kind;
     storage->owner = Py_NewRef(t->array);
     storage->start = t->h.data;
     int64_t last = 0, empty = 0;
@@ -96,7 +98,7 @@ static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int
     TensorObject *t = new_tensor(type);
     if (!t) return NULL;
     t->array = fill_from_device(t, value, code);
-    return with_storage(t, counted);
+    return with_storage(t, counted, NULL);
 }
 
 PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code) { return wrap_counted(type, value, code, 1); }
@@ -148,18 +150,29 @@ static PyObject *as_tuple(int ndim, const int64_t *values) {
     return tuple;
 }
 
-PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index) {
-    if (activate() < 0) return NULL;
-    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *array;
+/* A new array of the device library, and where it lies. */
+static PyObject *new_array(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index, void **data) {
+    PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *array = NULL;
     PyObject *made = shape && steps ? PyObject_CallFunction(make_empty, "OOii", shape, steps, dtype, index) : NULL;
-    unsigned long long address;
+    unsigned long long address = 0;
     Py_XDECREF(shape);
     Py_XDECREF(steps);
-    if (!made) return NULL;
-    TensorObject *t = PyArg_ParseTuple(made, "OK", &array, &address) ? new_tensor(registered.tensor_type) : NULL;
+    if (made && PyArg_ParseTuple(made, "OK", &array, &address)) Py_INCREF(array);
+    Py_XDECREF(made);
+    *data = (void *)(uintptr_t)address;
+    return array;
+}
+
+PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index) {
+    if (activate() < 0) return NULL;
+    void *data = NULL, *kind = NULL;
+    PyObject *array = strides ? NULL : take_kept(ndim, sizes, dtype, index, &data, &kind);
+    if (!array) array = new_array(ndim, sizes, strides, dtype, index, &data);
+    TensorObject *t = array ? new_tensor(registered.tensor_type) : NULL;
     if (!t || reserve_dims(t, ndim) < 0) {
+        PyMem_Free(kind);
         Py_XDECREF(t);
-        Py_DECREF(made);
+        Py_XDECREF(array);
         return NULL;
     }
     int64_t step = 1; /* the head is known: the array need not be asked */
@@ -169,12 +182,11 @@ PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, i
         step *= sizes[i] > 1 ? sizes[i] : 1;
     }
     t->h.dtype = (int16_t)dtype;
-    t->h.data = (void *)(uintptr_t)address;
+    t->h.data = data;
     t->h.device = LAMINA_CUDA;
     t->h.device_index = (int8_t)index;
-    t->array = Py_NewRef(array);
-    Py_DECREF(made);
-    return with_storage(t, 1);
+    t->array = array;
+    return with_storage(t, 1, kind);
 }
 
 PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
@@ -212,9 +224,8 @@ PyObject *use_device(PyObject *module, PyObject *args) {
 }
 
 PyObject *leave_device(PyObject *module, PyObject *unused) {
-    (void)module, (void)unused;
     active = 0;
-    Py_RETURN_NONE;
+    return drop_kept(module, unused);
 }
 
 PyObject *set_stream(PyObject *module, PyObject *args) {

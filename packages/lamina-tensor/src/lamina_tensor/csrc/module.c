@@ -175,6 +175,8 @@ static PyMethodDef functions[] = {
     {"use_device", use_device, METH_VARARGS, "Register what is known of the device library."},
     {"leave_device", leave_device, METH_NOARGS, "Ask which device library is chosen before memory is next taken."},
     {"set_stream", set_stream, METH_VARARGS, "Set this thread's stream of a device; returns the one before."},
+    {"pause_kept", pause_kept, METH_O, "Keep no arrays for later results, and give none, while this is set."},
+    {"drop_kept", drop_kept, METH_NOARGS, "Give kept arrays back to the device library; returns how many."},
     {"memory_account", memory_account, METH_VARARGS, "Bytes of storages on a device: (now, peak, ever)."},
     {"starts_inside", (PyCFunction)(void (*)(void))starts_inside, METH_FASTCALL, "Does it lie in the other's storage?"},
     {"wrap_device", wrap_device, METH_VARARGS, "New tensor over an array on the device, of this dtype code (-1: its own)."},

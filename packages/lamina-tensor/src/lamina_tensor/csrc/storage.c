@@ -15,6 +15,7 @@ static void storage_dealloc(StorageObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->counted) count_memory(self->device_index, -self->counted);
     if (self->weakrefs) PyObject_ClearWeakRefs((PyObject *)self);
+    if (self->kind) keep_array(self);
     storage_clear(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }

@@ -29,6 +29,7 @@ typedef struct {
     int64_t nbytes;
     int64_t counted; /* bytes of it in the account of CUDA device `device_index` */
     int device_index;
+    void *kind; /* of an array that may be kept when the storage goes (kept.c); NULL: it may not */
     PyObject *weakrefs;
 } StorageObject;
 
@@ -100,6 +101,10 @@ PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const i
 void *device_stream(int index);
 void count_memory(int index, int64_t bytes);
 PyObject *memory_account(PyObject *module, PyObject *args);
+PyObject *take_kept(int ndim, const int64_t *sizes, int dtype, int index, void **data, void **kind);
+void keep_array(StorageObject *storage);
+PyObject *pause_kept(PyObject *module, PyObject *flag);
+PyObject *drop_kept(PyObject *module, PyObject *unused);
 PyObject *starts_inside(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *use_device(PyObject *module, PyObject *args);
 PyObject *leave_device(PyObject *module, PyObject *unused);

@@ -70,6 +70,8 @@ def _join() -> Provider:
             made = provider.empty(sizes, strides, _STORED[code], index)
             return made, provider.address(made)[0]
         except provider.out_of_memory as error:
+            if _C.drop_kept():
+                return empty(sizes, strides, code, index)
             from .memory import out_of_memory
 
             raise out_of_memory(index, error) from None

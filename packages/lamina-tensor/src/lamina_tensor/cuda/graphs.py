@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from .. import _C
 from .activation import active_provider, on_device
 from .provider import GraphPool
 from .streams import Stream, StreamContext, current_stream
@@ -49,6 +50,7 @@ class CUDAGraph:
         self._capture = active_provider().capture(where.device_index, where.handle, self._pool)
         self._result = self._capture.__enter__()
         CAPTURING.now = active_provider().namespace.capturing = True
+        _C.pause_kept(True)
 
     def capture_end(self) -> None:
         """The work up to here is the graph.
@@ -72,6 +74,7 @@ class CUDAGraph:
 
     def _end(self) -> None:
         CAPTURING.now = active_provider().namespace.capturing = False
+        _C.pause_kept(False)
         capture, self._capture = self._capture, None
         capture.__exit__(None, None, None)
 

@@ -73,6 +73,7 @@ def empty_cache() -> None:
     if is_active():
         for release in tuple(_RELEASES):
             release()
+        _C.drop_kept()
         active_provider().empty_cache()
 
 
