@@ -132,10 +132,11 @@ class StubDevice:
         """A kernel over a table: a call for each row."""
         phase = [p for p in kernel.params if re.search(rf"^    {p.name} = ", triton.source, re.MULTILINE)]
         spelt = [n for n in size_names(kernel).values() if re.search(rf"^    {n} = ", triton.source, re.MULTILINE)]
-        width = int(re.search(r"program_id\(1\) \* (\d+)", triton.source)[1])  # type: ignore[index]
+        first, count, width = _layout(triton.source, record)
         table = _memory(record.values[0], int64)
-        for number in range(record.grid[1]):
-            row = table[number * width : (number + 1) * width]
+        assert not first or record.grid[0] == table[:count].sum()
+        for number in range(count):
+            row = table[first + number * width : first + (number + 1) * width]
             found = dict(zip([p.name for p in phase] + spelt, row.tolist(), strict=False))
             arrays = [_memory(found[p.name], p.dtype) if p in phase else np.zeros(0) for p in kernel.params]
             sizes = [found.get(n, record.grid[0] * triton.tile.step) for n in size_names(kernel).values()]
@@ -151,9 +152,10 @@ class StubDevice:
 
     def _phase(self, program: TritonProgram, triton: TritonKernel) -> Kernel:
         for kernel in (*program.program.kernels, *self.copies.values()):
-            if triton.name in (kernel.name, f"{kernel.name}_table", f"{kernel.name}_odd_table"):
+            without = re.sub(r"(_symbolic)?(_odd)?_table\d*$", "", triton.name)
+            if kernel.name in (triton.name, without):
                 return replace(kernel, body=tuple(p for p in kernel.body if p.body))
-            number = re.sub(r"(_odd)?_table$", "", triton.name).removeprefix(f"{kernel.name}_")
+            number = without.removeprefix(f"{kernel.name}_")
             if number != triton.name and number.isdigit():
                 return replace(kernel, body=(kernel.body[int(number)],))
         raise AssertionError(f"no kernel IR for {triton.name}")
@@ -166,6 +168,14 @@ class StubDevice:
 
 
 _EMIT = TritonBackend.emit
+
+
+def _layout(source: str, record: LaunchRecord) -> tuple[int, int, int]:
+    """Of a table: where its rows begin, how many there are, how long one is."""
+    searched = re.search(r"row = table \+ (\d+) \+ .* \* (\d+)\n", source)
+    if searched:
+        return int(searched[1]), int(searched[1]), int(searched[2])
+    return 0, record.grid[1], int(re.search(r"program_id\(1\) \* (\d+)", source)[1])  # type: ignore[index]
 
 
 def _memory(address: int, dtype: Any) -> np.ndarray[Any, Any]:

@@ -28,7 +28,9 @@ from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
 from .tables import table_launches
 from .templates.expand import Planner, expand_steps
+from .templates.kernel_text import is_multiple
 from .tiles import choose_tile, constant
+from .whole_tiles import with_whole_tiles
 
 __all__ = ["emit_program"]
 
@@ -141,6 +143,8 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     tile = choose_tile(phase, most)
     filled = all(e is not None and e % tile.step == 0 for e in extents)
     printed = print_phase(kernel, phase, name, tile, wide, filled)
+    if "simd" in phase.kind and tile.x > 1 and any(_is_uneven(_in_call(phase.extent, c), tile.x) for c in calls):
+        printed = with_whole_tiles(printed, print_phase(kernel, phase, name, tile, wide, filled=True), wide)
     types = {p.name: pointer_type(p.dtype) for p in kernel.params}
     integer = "i64" if wide else "i32"
     parameters = [(b, types[b]) for b in printed.buffers] + [(s, integer) for s in printed.sizes]
@@ -156,10 +160,15 @@ def _in_call(expr: Any, call: KernelCall) -> Any:
     return as_expr(expr).substitute(values) if values else expr  # type: ignore[arg-type]
 
 
+def _is_uneven(extent: Any, tile: int) -> bool:
+    """More than a tile, and not known to be a multiple of 16?"""
+    known = constant(extent)
+    return not is_multiple(extent, 16) and (known is None or known > tile)
+
+
 def _is_even(kernel: Kernel, name: str, call: KernelCall) -> bool:
     """Is this size a multiple of 16 in the call?"""
-    value = constant(_size(kernel, name, call))
-    return value is not None and value % 16 == 0
+    return is_multiple(_size(kernel, name, call), 16)
 
 
 def _size(kernel: Kernel, name: str, call: KernelCall) -> Any:

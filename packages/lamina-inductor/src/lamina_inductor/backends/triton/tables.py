@@ -2,7 +2,9 @@
 
 An optimizer's step over 100 parameters is 100 calls of a kernel. The table has a row for each call, the addresses of
 its buffers and its sizes; the second dimension of the grid counts rows. Calls whose numbers of programs differ by more
-than a factor of two are launched apart, so no more than half of the programs find nothing to do.
+than a factor of two are launched apart, so no more than half of the programs find nothing to do. Where numbers of programs
+are not known when the table is made, they stand in front of its rows, and a program counts the rows whose programs end
+before it.
 
     def k0_adamw(table, XBLOCK: tl.constexpr):
         row = table + tl.program_id(1) * 3
@@ -16,12 +18,13 @@ than a factor of two are launched apart, so no more than half of the programs fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .literals import language_type
 from .program import TritonKernel, TritonLaunch
+from .templates.kernel_text import is_multiple
 from .tiles import constant
 
 __all__ = ["MANY", "table_launches"]
@@ -31,6 +34,9 @@ MANY = 4
 
 _ROWS = 65535
 """Most rows of a launch: the grid's second dimension."""
+
+_SEARCHED = 1024
+"""Most rows of a launch whose programs look for theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +48,27 @@ class _Row:
 
 
 def table_launches(launches: Sequence[TritonLaunch], dtypes: dict[str, Any]) -> list[TritonLaunch] | None:
-    """The same work as ``launches``, which are calls of one kernel, in few launches; None where that is not possible
-    (sizes that are not known) or not worth it.
+    """The same work as ``launches``, which are calls of one kernel, in few launches; None where that is not worth it.
 
     ``dtypes``: of the kernel's pointer parameters.
     """
-    if len(launches) < MANY or any(constant(n) is None for launch in launches for n in (*launch.grid, *launch.sizes)):
+    if len(launches) < MANY:
         return None
     kernel = launches[0].kernel
     sizes = frozenset(name for name, kind in kernel.parameters if not kind.startswith("*"))
-    even = [launch for launch in launches if all(n % 16 == 0 for n in launch.sizes)]
+    even = [launch for launch in launches if all(is_multiple(n, 16) for n in launch.sizes)]
     odd = [launch for launch in launches if launch not in even]
     found: list[TritonLaunch] = []
     # Sizes that are multiples of 16 let a program move 16 bytes at once: a kernel of its own for them.
     for part, suffix, aligned in ((even, "table", kernel.aligned | sizes), (odd, "odd_table", kernel.aligned - sizes)):
-        if part:
+        known = [launch for launch in part if all(constant(n) is not None for n in (*launch.grid, *launch.sizes))]
+        if known:
             named = replace(kernel, name=f"{kernel.name}_{suffix}", aligned=aligned)
-            found.extend(_launch_rows(named, part, dtypes))
+            found.extend(_launch_rows(named, known, dtypes))
+        unknown = [launch for launch in part if launch not in known]
+        if unknown:
+            named = replace(kernel, name=f"{kernel.name}_symbolic_{suffix}", aligned=aligned)
+            found.extend(_launch_symbolic(named, unknown, dtypes))
     return found
 
 
@@ -89,22 +99,63 @@ def _launch(kernel: TritonKernel, rows: list[_Row]) -> TritonLaunch:
     return TritonLaunch(kernel, (cells,), (), (rows[0].programs, len(rows)))
 
 
+def _launch_symbolic(
+    kernel: TritonKernel, launches: Sequence[TritonLaunch], dtypes: dict[str, Any]
+) -> Iterator[TritonLaunch]:
+    """Launches whose numbers of programs are known at each call."""
+    for start in range(0, len(launches), _SEARCHED):
+        rows = launches[start : start + _SEARCHED]
+        places = 1 << max(0, len(rows) - 1).bit_length()
+        lines = [
+            f"places = tl.arange(0, {places})",
+            f"programs = tl.load(table + places, places < {len(rows)}, other=0).to(tl.int32)",
+            "before = tl.cumsum(programs, 0) <= tl.program_id(0)",
+            "program = tl.program_id(0) - tl.sum(tl.where(before, programs, 0))",
+            f"row = table + {len(rows)} + tl.sum(before.to(tl.int32)) * {_width(kernel)}",
+            *_row_lines(kernel, dtypes),
+        ]
+        body = kernel.source.partition(":\n")[2].replace("tl.program_id(0)", "program")
+        named = kernel if len(launches) <= _SEARCHED else replace(kernel, name=f"{kernel.name}{len(rows)}")
+        counts = [launch.grid[0] for launch in rows]
+        cells = (*counts, *[cell for launch in rows for cell in (*launch.buffers, *launch.sizes)])
+        yield TritonLaunch(_with_table(named, lines, body), (cells,), (), (sum(counts[1:], counts[0]),))
+
+
 def _table_kernel(kernel: TritonKernel, dtypes: dict[str, Any], wide: bool, ends: str) -> TritonKernel:
-    named = [(name, kind) for name, kind in kernel.parameters if name != "error"]
-    lines = [f"row = table + tl.program_id(1) * {len(named) + (ends == 'programs')}"]
-    for number, (name, kind) in enumerate(named):
-        value = f"tl.load(row + {number})"
-        if kind.startswith("*"):
-            value = f"{value}.to(tl.pointer_type({language_type(dtypes[name])}), bitcast=True)"
-        elif not wide:
-            value = f"{value}.to(tl.int32)"
-        lines.append(f"{name} = {f'tl.multiple_of({value}, 16)' if name in kernel.aligned else value}")
+    width = _width(kernel)
+    lines = [f"row = table + tl.program_id(1) * {width + (ends == 'programs')}", *_row_lines(kernel, dtypes)]
     if ends == "programs":
-        lines += [f"programs = tl.load(row + {len(named)})", "if tl.program_id(0) >= programs:", "    return"]
+        lines += [f"programs = tl.load(row + {width})", "if tl.program_id(0) >= programs:", "    return"]
     elif ends:
         start = "tl.program_id(0).to(tl.int64)" if wide else "tl.program_id(0)"
         lines += [f"if {start} * XBLOCK >= n:", "    return"]
-    body = kernel.source.partition(":\n")[2]
+    return _with_table(kernel, lines, kernel.source.partition(":\n")[2])
+
+
+def _named(kernel: TritonKernel) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in kernel.parameters if name != "error"]
+
+
+def _width(kernel: TritonKernel) -> int:
+    """Cells of a row."""
+    return len(_named(kernel))
+
+
+def _row_lines(kernel: TritonKernel, dtypes: dict[str, Any]) -> list[str]:
+    """The kernel's parameters, read from the row."""
+    lines = []
+    for number, (name, kind) in enumerate(_named(kernel)):
+        value = f"tl.load(row + {number})"
+        if kind.startswith("*"):
+            value = f"{value}.to(tl.pointer_type({language_type(dtypes[name])}), bitcast=True)"
+        elif kind != "i64":
+            value = f"{value}.to(tl.int32)"
+        lines.append(f"{name} = {f'tl.multiple_of({value}, 16)' if name in kernel.aligned else value}")
+    return lines
+
+
+def _with_table(kernel: TritonKernel, lines: list[str], body: str) -> TritonKernel:
+    """The kernel with a table as its parameter: ``lines``, then what it did."""
     blocks = ", ".join(f"{name}: tl.constexpr" for name in kernel.constants)
     error = ["error"] if kernel.checks else []
     text = "\n".join([f"    {line}" for line in lines])

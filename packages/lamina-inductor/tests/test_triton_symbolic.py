@@ -1,0 +1,50 @@
+"""Kernels of symbolic sizes: how many launches, and, with triton, that they compile and what they compute."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from triton_symbolic import CASES
+
+from lamina_inductor.backends.triton import TritonBackend, compile_ptx
+
+TRITON = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('triton')", reason="no triton here")
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, str | None]:
+    script = Path(__file__).parent / "triton_symbolic_interpreted.py"
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_number_of_launches(name: str) -> None:
+    assert len(TritonBackend().emit(CASES[name].graph()).launches) == CASES[name].launches
+
+
+def test_updates_of_unknown_sizes_move_16_bytes_at_once_in_whole_tiles() -> None:
+    (launch,) = TritonBackend().emit(CASES["adamw of several sizes"].graph()).launches
+    text = launch.kernel.source
+    assert "if (program.to(tl.int64) + 1) * XBLOCK <= n:" in text
+    assert text.index("tl.load(b0 + i0)") < text.index("return") < text.index("tl.load(b0 + i0, inside_x")
+    (cells,) = launch.buffers
+    assert isinstance(cells, tuple) and launch.grid[0] == sum(cells[1:5], cells[0])
+
+
+@TRITON
+@pytest.mark.parametrize("key", [f"{name}: {sizes}" for name, case in CASES.items() for sizes in case.sizes])
+def test_kernels_compute_what_the_references_do(key: str, report: dict[str, str | None]) -> None:
+    assert report[key] is None, report[key]
+
+
+@TRITON
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_compile(name: str) -> None:
+    for kernel in TritonBackend().emit(CASES[name].graph()).kernels:
+        assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx
