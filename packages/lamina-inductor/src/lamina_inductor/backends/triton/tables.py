@@ -2,9 +2,9 @@
 
 An optimizer's step over 100 parameters is 100 calls of a kernel. The table has a row for each call, the addresses of
 its buffers and its sizes; the second dimension of the grid counts rows. Calls whose numbers of programs differ by more
-than a factor of two are launched apart, so no more than half of the programs find nothing to do. Where numbers of programs
-are not known when the table is made, they stand in front of its rows, and a program counts the rows whose programs end
-before it.
+than a factor of two are launched apart, so no more than half of the programs find nothing to do. Where numbers of
+programs are not known when the table is made, they stand in front of its rows, and a program counts the rows whose
+programs end before it.
 
     def k0_adamw(table, XBLOCK: tl.constexpr):
         row = table + tl.program_id(1) * 3
