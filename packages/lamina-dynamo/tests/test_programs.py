@@ -7,8 +7,12 @@ import types
 
 import numpy as np
 import programs
+import programs_breaks
+import programs_classes
 import programs_language
+import programs_library
 import pytest
+from program_cases import CASES
 
 from lamina_dynamo.backends import CountingBackend
 from lamina_dynamo.capture import reset
@@ -17,6 +21,8 @@ from lamina_dynamo.numpy_frontend import NumpyFrontend
 
 FRONTEND = NumpyFrontend()
 STATE = ("COUNTER", "TABLE", "LOG")
+MODULES = (programs, programs_classes, programs_language, programs_library, programs_breaks)
+"""What fills the table of cases."""
 
 
 def same(a, b, path="result"):
@@ -58,7 +64,7 @@ def outcome(function, arguments):
             setattr(programs, name, value)
 
 
-@pytest.mark.parametrize("entry", [*programs.CASES, *programs_language.CASES], ids=lambda c: c.function.__name__)
+@pytest.mark.parametrize("entry", CASES, ids=lambda c: c.function.__name__)
 def test_captured_is_plain(entry, capsys):
     reset()
     backend = CountingBackend()
