@@ -155,6 +155,30 @@ def test_a_product_is_not_overwritten_while_others_read_its_operand() -> None:
         assert step.left.buffer not in [b for p, b in pairs if p.role != "in"]
 
 
+@pytest.mark.parametrize("symbolic", [(), (64,)])
+@pytest.mark.parametrize(
+    ("fn", "described"),
+    [
+        (ops.matmul, True),
+        (lambda x, w: ops.matmul(ops.flip(x, (0,)), w), False),
+        (lambda x, w: ops.matmul(x, ops.flip(w, (0,))), False),
+        (lambda x, w: ops.attention_with_lse(x, w, w, None, False, 0.25, 0.0, None), True),
+        (lambda x, w: ops.attention_with_lse(x, ops.flip(w, (1,)), w, None, False, 0.25, 0.0, None), False),
+        (lambda x, w: ops.attention_with_lse(ops.flip(x, (0,)), w, w, None, False, 0.25, 0.0, None), False),
+    ],
+)
+def test_descriptors_do_not_go_backwards(fn: Any, described: bool, symbolic: tuple[int, ...]) -> None:
+    inputs = floats(2, 64, 32, dtype=BF16), floats(2, 32, 32, dtype=BF16)
+    asked: list[bool] = []
+
+    def choose(problem: Any, ranked: list[Any], show: Any) -> Any:
+        asked.append(problem.described)
+        return ranked[0]
+
+    TritonBackend(TemplatePlanner(choose=choose)).emit(kept_graph(fn, inputs, symbolic))
+    assert asked == [described]
+
+
 def test_symbolic_rows_are_a_parameter() -> None:
     env = ShapeEnv()
     rows = env.create_symbol(6, "x.shape[0]")

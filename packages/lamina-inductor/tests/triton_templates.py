@@ -135,6 +135,14 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
         lambda x, w: ops.matmul(ops.convert_element_type(x, float16), ops.convert_element_type(w, float16)),
         (floats(17, 1000), floats(1000, 20)), (SMALL,),
     ),
+    "turned round": (
+        lambda x, w: ops.matmul(ops.flip(x, (0,)), ops.flip(w, (0, 1))), (floats(37, 45), floats(45, 71)),
+        (SMALL, PERSISTENT, SPLIT),
+    ),
+    "converted weights, turned round": (
+        lambda x, w: ops.matmul(ops.flip(x, (1,)), ops.flip(ops.convert_element_type(w, bfloat16), (0,))),
+        (floats(9, 70, dtype=BF16), floats(70, 96)), (SMALL,),
+    ),
     "wide sums": (ops.matmul, (floats(3, 300), floats(300, 20)), (SPLIT,)),
 }  # fmt: skip
 
@@ -254,6 +262,10 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     "described gradients": (
         backward(causal=True), (*gradients((2,), 45, 24, np.float16), *matrices((2,), 45, 70, 24, np.float16)),
         READ_BY_DESCRIPTORS,
+    ),
+    "attention turned round": (
+        lambda q, k, v: attention()(ops.flip(q, (1,)), ops.flip(k, (0,)), ops.flip(v, (0, 1))),
+        matrices((2,), 45, 37, 24), TILE,
     ),
     "wider values": (attention(), (floats(2, 33, 16), floats(2, 20, 16), floats(2, 20, 40)), TILE),
     "gradients": (backward(), (*gradients((2,), 32, 16), *matrices((2,), 32, 48, 16)), TILES),

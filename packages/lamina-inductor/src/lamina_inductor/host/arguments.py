@@ -26,13 +26,15 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
 
 
 def array_at(address: int, dtype: DType, shape: Sequence[int], strides: Sequence[int]) -> np.ndarray[Any, Any]:
-    """A view of the memory at ``address``; ``strides`` in elements, none negative."""
+    """A view of the memory at ``address``; ``strides`` in elements."""
     kind = numpy_dtype(dtype)
     if math.prod(shape) == 0:
         return np.empty(shape, kind)
-    extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    memory = (ctypes.c_char * (extent * kind.itemsize)).from_address(address)
-    return np.ndarray(shape, kind, memory, strides=[s * kind.itemsize for s in strides])
+    reaches = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    low = sum([r for r in reaches if r < 0]) * kind.itemsize
+    high = (1 + sum([r for r in reaches if r > 0])) * kind.itemsize
+    memory = (ctypes.c_char * (high - low)).from_address(address + low)
+    return np.ndarray(shape, kind, memory, -low, [s * kind.itemsize for s in strides])
 
 
 def with_strides(array: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -153,6 +153,19 @@ def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def window(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """(where the lowest element lies, seen from the first one; how many elements lie from there to the highest).
+
+    >>> window((3, 2), (-2, 1))
+    (-4, 6)
+    """
+    if 0 in sizes:
+        return 0, 0
+    reaches = [(n - 1) * s for n, s in zip(sizes, strides)]
+    low = sum([r for r in reaches if r < 0])
+    return low, 1 + sum([r for r in reaches if r > 0]) - low
+
+
 def device_index(device: Any = None) -> int:
     """The number of a device: of ``"cuda:1"``, ``Device``, 1; the current one for None and ``"cuda"``.
 

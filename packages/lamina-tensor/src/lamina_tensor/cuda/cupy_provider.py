@@ -10,7 +10,7 @@ import cupy  # pyright: ignore[reportMissingImports]  # the extra [cuda]
 import numpy as np
 from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
 
-from .activation import row_major
+from .activation import row_major, window
 from .cupy_namespace import CupyNamespace
 from .cupy_products import prepare
 from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
@@ -83,10 +83,10 @@ class CupyProvider:
         owner: Any,
     ) -> Any:
         """Over memory of somebody else."""
-        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
-        memory = cupy.cuda.UnownedMemory(address, extent * dtype.itemsize, owner, index)
+        low, extent = (n * dtype.itemsize for n in window(shape, strides))
+        memory = cupy.cuda.UnownedMemory(address + low, extent, owner, index)
         steps = tuple(s * dtype.itemsize for s in strides)
-        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0), steps)
+        return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, -low), steps)
 
     def address(self, array: Any) -> tuple[int, int]:
         """Of the first element."""

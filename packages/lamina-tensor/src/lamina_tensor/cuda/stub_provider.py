@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .activation import window
 from .device_namespace import DeviceNamespace
 from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
 from .stub_array import StubArray, StubNamespace, make_namespace, raw_array
@@ -123,14 +124,14 @@ class StubProvider:
         owner: Any,
     ) -> Any:
         """Over the host's memory at that address."""
-        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if 0 not in shape else 0
+        low, extent = (n * dtype.itemsize for n in window(shape, strides))
         memory = StubMemory(self.devices[index], 0)
         memory.owner = owner
         if not extent:
             return StubArray(np.empty(shape, dtype), memory)
-        window = (ctypes.c_char * (extent * dtype.itemsize)).from_address(address)
+        whole = (ctypes.c_char * extent).from_address(address + low)
         steps = tuple(s * dtype.itemsize for s in strides)
-        return StubArray(np.ndarray(shape, dtype, window, 0, steps), memory)
+        return StubArray(np.ndarray(shape, dtype, whole, -low, steps), memory)
 
     def address(self, array: Any) -> tuple[int, int]:
         """The host's address."""

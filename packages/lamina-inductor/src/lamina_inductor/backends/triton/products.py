@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from lamina_fx import TensorSpec
+from lamina_fx.symbolic import as_expr
 
 from ...ir.program import Buffer, CopyBuffer, Gemm, Operand, Program, Step
 from ...lower.table import sizes_of
@@ -58,7 +59,15 @@ def _lies(inner: Any, step: Any, outer: Any, jump: Any) -> bool:
         return True
     if type(jump) is int and type(inner) is int:
         return jump >= inner
+    if _goes_back(jump):
+        return False
     return not _is(jump, 0) and not (_is(jump, 1) and not _is(inner, 1))
+
+
+def _goes_back(step: Any) -> bool:
+    """May the rows lie in the other order (a flip)?"""
+    lower = as_expr(step).range()[0]
+    return lower is None or lower < 0
 
 
 def _is(size: Any, value: int) -> bool:

@@ -16,7 +16,7 @@ from lamina_fx import bool_, float32
 
 from ....ir.program import Attention, AttentionBackward, Operand
 from ..tiles import constant
-from .kernel_text import KernelText, is_multiple
+from .kernel_text import KernelText, is_multiple, is_stride
 
 __all__ = ["LOG2E", "Scores", "can_describe_heads", "lead_lines", "offset_of", "padded", "rows_at"]
 
@@ -74,7 +74,7 @@ def can_describe_heads(operand: Operand) -> bool:
     """May the host make a descriptor of these matrices: rows of elements that lie together, steps of 16 bytes?"""
     size = operand.dtype.itemsize
     steps = [s for s, kept in zip(operand.strides[:3], _kept(operand), strict=True) if kept] + [operand.strides[-2]]
-    fine = all(constant(s) != 0 and is_multiple(s * size, 16) for s in steps)
+    fine = all(constant(s) != 0 and is_stride(s * size, 16) for s in steps)
     return fine and size == 2 and constant(operand.strides[-1]) == 1 and is_multiple(operand.offset * size, 16)
 
 

@@ -17,7 +17,7 @@ from ....tune.candidates import GemmCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
 from ..tiles import constant
-from .kernel_text import KernelText, is_multiple
+from .kernel_text import KernelText, is_multiple, is_stride
 from .prologue import Prologue
 from .tile_writer import TileWriter, statements_of
 
@@ -128,7 +128,7 @@ def can_describe(operand: Operand) -> bool:
     if constant(steps[1]) != 1 or constant(steps[0]) == 0:
         return False
     batch = [operand.strides[d] for d in _batch_dims(operand)]
-    return all(is_multiple(s * size, 16) for s in (operand.offset, steps[0], *batch))
+    return is_multiple(operand.offset * size, 16) and all(is_stride(s * size, 16) for s in (steps[0], *batch))
 
 
 def _batch_dims(operand: Operand) -> list[int]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import DType
-from lamina_fx.symbolic import Expr, Symbol
+from lamina_fx.symbolic import Expr, Symbol, as_expr
 
 from ....ir.program import Operand
 from ..indices import index_text
@@ -26,7 +26,7 @@ from ..literals import pointer_type
 from ..program import Scratch, TensorDescriptor, TritonKernel
 from ..tiles import Tile, constant
 
-__all__ = ["ANONYMOUS", "KernelText", "is_multiple"]
+__all__ = ["ANONYMOUS", "KernelText", "is_multiple", "is_stride"]
 
 ANONYMOUS = "KERNEL"
 """Name of a kernel before a program gives it one; equal kernels have equal texts until then."""
@@ -38,6 +38,12 @@ def is_multiple(size: Any, factor: int) -> bool:
     if known is not None:
         return known % factor == 0
     return isinstance(size, Expr) and constant(size % factor) == 0
+
+
+def is_stride(step: Any, factor: int) -> bool:
+    """May a descriptor step by so much: a multiple, and not backwards (a flip)?"""
+    lower = as_expr(step).range()[0]
+    return is_multiple(step, factor) and lower is not None and lower >= 0
 
 
 class KernelText:
