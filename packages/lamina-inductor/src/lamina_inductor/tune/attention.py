@@ -36,14 +36,14 @@ _SPLITS = (2, 4, 8, 16, 32, 64)
 
 def attention_candidates(problem: AttentionProblem) -> tuple[AttentionCandidate, ...]:
     """All that may be tried."""
-    rows = _BACKWARD if problem.backward else _FORWARD
-    found = [AttentionCandidate(*row) for row in (_SINGLE if problem.dtype == "float32" else rows)]
+    rows = _SINGLE if problem.arithmetic == "float32" else _BACKWARD if problem.backward else _FORWARD
+    found = [AttentionCandidate(*row, tf32=problem.tf32) for row in rows]
     if problem.backward:
         return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if problem.described else []))
     if problem.queries > FEW or problem.causal:
         return tuple(found)
-    few = [AttentionCandidate(*row) for row in _FEW_QUERIES] if problem.dtype != "float32" else []
-    found = few + found
+    few = () if problem.arithmetic == "float32" else _FEW_QUERIES
+    found = [AttentionCandidate(*row, tf32=problem.tf32) for row in few] + found
     parted = [replace(c, split=s) for c in found for s in _SPLITS if problem.keys >= 2 * c.block_n * s]
     return tuple(found + parted)
 
@@ -62,8 +62,8 @@ def estimate_attention(
     if problem.causal:  # and the tiles that the diagonal cuts
         steps = steps / 2 + (kept + walked) / 2
     products = 6 if problem.backward else 2
-    rate = gpu.rates[problem.dtype] / gpu.multiprocessors
-    if problem.dtype == "float32":
+    rate = gpu.rates[problem.arithmetic] / gpu.multiprocessors
+    if problem.arithmetic == "float32":
         rate *= {16: 0.1, 32: 0.3, 64: 0.5}.get(min(kept, walked), 0.5)
     else:
         rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)

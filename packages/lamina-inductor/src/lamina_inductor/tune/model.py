@@ -54,7 +54,7 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
     queries = candidate.block_m * problem.width * size * (2 if problem.backward else 1)
     masks = 0 if not problem.mask else candidate.block_m * candidate.block_n * (1 if problem.mask == "bool" else 4)
     shared = keys * candidate.stages + queries + masks * candidate.stages
-    wide = 2 if problem.dtype == "float32" else 1  # operands lie in registers, too
+    wide = 2 if problem.arithmetic == "float32" else 1  # operands lie in registers, too
     return Resources(shared, wide * (scores * 3 // 2 + sums) // threads + 40, threads)
 
 
@@ -117,6 +117,7 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     after *= 0.5 if candidate.persistent or busy > 1 else 1.0
     work = area * problem.epilogue_cost / (128.0 * 1.7e9) / (2 if busy > 1 or candidate.persistent else 1)
     fill = 1.0e-6 + 0.1e-6 * candidate.stages
+    fill += 3.5e-6 if slots == 1 and not candidate.persistent else 0.0  # nothing hides how a program begins and ends
     waves = -(-programs // (gpu.multiprocessors * busy))
     last = programs - (waves - 1) * gpu.multiprocessors * busy
     share = 1.0 if last >= gpu.multiprocessors * busy else max(1.0 / busy, last / (gpu.multiprocessors * busy))
@@ -142,10 +143,12 @@ def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> flo
     if problem.arithmetic == "float32":  # the plain units' operands come from shared memory, again for each small tile
         return {16: 0.08, 32: 0.2}.get(min(candidate.block_m, candidate.block_n), 0.25)
     side = min(candidate.block_m, candidate.block_n)
-    found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.9)
+    found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.86)
     large = candidate.block_m * candidate.block_n >= 128 * 256
     if large:
-        found = 0.97 if candidate.block_n > candidate.block_m else 0.9
+        turned = problem.taps and candidate.descriptors  # such a product is made transposed
+        wide = candidate.block_m > candidate.block_n if turned else candidate.block_n > candidate.block_m
+        found = 0.97 if wide else 0.9
         found *= 0.97 if candidate.stages > 3 else 1.0
     elif side == 128 and candidate.warps > 4:
         found = 0.8
@@ -179,5 +182,5 @@ def _library(problem: GemmProblem, gpu: Gpu) -> float:
     time = gpu.launch + max(compute, moved)
     if problem.epilogue:
         elements = problem.m * problem.n * problem.batch
-        time += gpu.launch + elements * (size + problem.epilogue_bytes) / gpu.memory
+        time += gpu.launch + elements * (size + problem.epilogue_bytes) / (0.85 * gpu.memory)
     return time

@@ -52,7 +52,10 @@ class GemmProblem:
 
 @dataclass(frozen=True, slots=True)
 class AttentionProblem:
-    """``heads`` (batch included) of ``queries`` x ``keys`` with heads of ``width`` (values: ``value_width``)."""
+    """``heads`` (batch included) of ``queries`` x ``keys`` with heads of ``width`` (values: ``value_width``).
+
+    described: rows may be read through descriptors. tf32: operands of float32 may be rounded.
+    """
 
     dtype: str
     heads: int
@@ -65,11 +68,17 @@ class AttentionProblem:
     dropout: bool = False
     backward: bool = False
     described: bool = False
+    tf32: bool = False
+
+    @property
+    def arithmetic(self) -> str:
+        """Which of the device's rates counts."""
+        return "tf32" if self.tf32 else self.dtype
 
     @property
     def key(self) -> str:
         """One line."""
-        words = [self.dtype, f"{self.heads}x{self.queries}x{self.keys}x{self.width}x{self.value_width}", self.mask]
+        words = [self.arithmetic, f"{self.heads}x{self.queries}x{self.keys}x{self.width}x{self.value_width}", self.mask]
         words += ["causal"] * self.causal + ["dropout"] * self.dropout + ["backward"] * self.backward
         words += ["described"] * self.described
         return "attention " + " ".join([w for w in words if w])

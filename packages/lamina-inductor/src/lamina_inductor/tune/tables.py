@@ -64,7 +64,7 @@ def _variants(problem: GemmProblem, base: GemmCandidate) -> list[Candidate]:
     fills = not problem.taps or problem.k // problem.taps % base.block_k == 0  # no block has two taps
     if problem.described and problem.arithmetic != "float32" and fills and base.warps % 4 == 0:
         found.append(replace(base, descriptors=True))
-        if large and tiles > 132 and not problem.taps:
+        if large and tiles > 132:
             found.append(replace(base, descriptors=True, persistent=True))
     if not problem.taps and tiles < 264:
         steps = -(-problem.k // base.block_k)

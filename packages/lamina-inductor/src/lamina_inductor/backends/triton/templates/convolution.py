@@ -61,12 +61,13 @@ def _sizes(step: Convolution) -> _Sizes:
     return _Sizes(step.out.shape[0], inputs, outputs, positions, taps)
 
 
-def convolution_launches(step: Convolution, config: GemmCandidate, wide: bool) -> list[TritonLaunch]:
+def convolution_launches(
+    step: Convolution, config: GemmCandidate, wide: bool, multiprocessors: int = 132
+) -> list[TritonLaunch]:
     """The launches of a convolution and its epilogue."""
     sizes = _sizes(step)
     launches: list[TritonLaunch] = []
     offset: Any = 0
-    given = step.input, step.weight
     plain = sizes.taps == 1 and all(s == 1 for s in step.stride)
     for field in ("input", "weight"):
         operand: Operand = getattr(step, field)
@@ -76,7 +77,7 @@ def convolution_launches(step: Convolution, config: GemmCandidate, wide: bool) -
         launch, packed, offset = _pack(operand, offset, wide)
         launches.append(launch)
         step = replace(step, **{field: packed})
-    launches.append(_main(step, given, config, sizes, wide))
+    launches.append(_main(step, config, sizes, KernelText(wide), multiprocessors))
     return launches
 
 
@@ -155,12 +156,19 @@ def _parts(text: KernelText, name: str, sizes: tuple[Any, ...]) -> list[str]:
 
 
 def _main(
-    step: Convolution, given: tuple[Operand, Operand], config: GemmCandidate, sizes: _Sizes, wide: bool
+    step: Convolution, config: GemmCandidate, sizes: _Sizes, text: KernelText, multiprocessors: int
 ) -> TritonLaunch:
-    text = KernelText(wide)
+    tiles = _boxes(step, config, sizes) * ceil_div(sizes.outputs, config.block_n)
+    programs: Any = tiles
     text.block(BLOCK_M=config.block_m, BLOCK_N=config.block_n, BLOCK_K=config.block_k)
+    if config.persistent:
+        known = constant(tiles)
+        programs = multiprocessors if known is None else min(known, multiprocessors)
+        text.block(PROGRAMS=multiprocessors)
+        text.add(f"for tile in tl.range(tl.program_id(0), {text.size(tiles)}, PROGRAMS, flatten=True):")
+        text.depth += 1
     if config.descriptors:
-        write_boxes(text, step, config)
+        write_boxes(text, step, config, "tile" if config.persistent else "tl.program_id(0)")
     else:
         text.block(GROUP=config.group)
         for name in ("input", "weight"):
@@ -172,10 +180,10 @@ def _main(
         text.pointer("bias", step.bias.dtype, step.bias)
         text.add(f"acc += tl.load(bias + channel * {text.atom(step.bias.strides[0])}{_only(step, config, 'n')})")
     checks = _write(text, step, config, sizes)
+    text.depth = 0
     origins = (*ORIGIN, *(step.epilogue.kernel.origins if step.epilogue else ()))
     kernel, buffers, values = text.finish(warps=config.warps, stages=config.stages, origins=origins, checks=checks)
-    tiles = _boxes(step, config, sizes) * ceil_div(sizes.outputs, config.block_n)
-    return TritonLaunch(kernel, buffers, values, (tiles,) if step.groups == 1 else (tiles, step.groups))
+    return TritonLaunch(kernel, buffers, values, (programs,) if step.groups == 1 else (programs, step.groups))
 
 
 def _boxes(step: Convolution, config: GemmCandidate, sizes: _Sizes) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import Any
 
 from ....ir.program import Convolution, Operand
 from ....tune.candidates import GemmCandidate
@@ -76,42 +77,43 @@ def box_of(step: Convolution, positions: int) -> tuple[int, ...]:
     return min([box for box in product(*sides) if prod(box) == positions], key=cost)
 
 
-def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate) -> None:
-    """The tile ``acc``, and where it lies: ``image``, ``position``, ``channel`` and what is inside of the result."""
+def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate, tile: str) -> None:
+    """The tile ``acc`` of number ``tile``, and where it lies: ``image``, ``position``, ``channel``, what is inside."""
     box = box_of(step, config.block_m)
     names = ["image", *[f"at_{d}" for d in range(len(box) - 1)]]
-    sizes = (step.out.shape[0], *step.out.shape[2:])
-    outputs, inputs = (int(constant(n) or 0) for n in step.weight.shape[:2])
+    sides = [*zip(names, (step.out.shape[0], *step.out.shape[2:]), box, strict=True)]
     _declare(text, step, config, box)
+    outputs = int(constant(step.weight.shape[0]) or 0)
     text.add(
         f"tiles_n = tl.cdiv({outputs}, BLOCK_N)",
-        "start_n = tl.program_id(0) % tiles_n * BLOCK_N",
-        "rest = tl.program_id(0) // tiles_n",
+        f"start_n = {tile} % tiles_n * BLOCK_N",
+        f"rest = {tile} // tiles_n",
     )
-    for name, size, side in reversed([*zip(names, sizes, box, strict=True)][1:]):
-        count = text.size(-(-int(size) // side))
+    for name, size, side in reversed(sides[1:]):
+        count = -(-int(size) // side)
         text.add(f"start_{name} = rest % {count} * {side}", f"rest = rest // {count}")
     text.add(f"start_image = rest * {box[0]}")
-    _sum(text, step, config, inputs // config.block_k, names)
-    text.add("acc = acc.T", "row = tl.arange(0, BLOCK_M)")
-    rest = "row"
-    for name, side in reversed([*zip(names, box, strict=True)][1:]):
-        text.add(f"{name} = start_{name} + {rest} % {side}")
-        rest = f"({rest} // {side})"
-    text.add(f"image = start_image{'.to(tl.int64)' if text.wide else ''} + {rest}")
-    position = "at_0"
-    for name, size in [*zip(names, sizes, strict=True)][2:]:
-        position = f"({position}) * {size} + {name}"
-    text.add(f"position = {position}", "n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
-    parts = [
-        f"({name} < {text.size(size)})"
-        for name, size, side in zip(names, sizes, box, strict=True)
-        if not is_multiple(size, side)
-    ]
-    if parts:
-        text.add(f"inside_m = ({' & '.join(parts)})[:, None]")
+    _sum(text, step, config, names)
+    text.add("acc = acc.T", "n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
+    _write_rows(text, sides)
     if outputs % config.block_n:
         text.add(f"inside_n = channel < {outputs}")
+
+
+def _write_rows(text: KernelText, sides: list[tuple[str, Any, int]]) -> None:
+    """The image and the position of each row; ``sides``: (name, size, side of the box) of each dimension."""
+    text.add("row = tl.arange(0, BLOCK_M)")
+    rest = "row"
+    for name, _, side in reversed(sides[1:]):
+        text.add(f"{name} = start_{name} + {rest} % {side}")
+        rest = f"({rest} // {side})"
+    position = "at_0"
+    for name, size, _ in sides[2:]:
+        position = f"({position} * {size} + {name})"
+    text.add(f"image = start_image{'.to(tl.int64)' if text.wide else ''} + {rest}", f"position = {position}")
+    parts = [f"({name} < {text.size(size)})" for name, size, side in sides if not is_multiple(size, side)]
+    if parts:
+        text.add(f"inside_m = ({' & '.join(parts)})[:, None]")
 
 
 def has_rest(step: Convolution, config: GemmCandidate) -> bool:
@@ -136,7 +138,7 @@ def _last(operand: Operand) -> Operand:
     return replace(operand, shape=shape, strides=strides, offset=offset)
 
 
-def _sum(text: KernelText, step: Convolution, config: GemmCandidate, blocks: int, names: list[str]) -> None:
+def _sum(text: KernelText, step: Convolution, config: GemmCandidate, names: list[str]) -> None:
     """One loop over taps and blocks of channels, so that it is one pipeline."""
     window = [int(constant(n) or 0) for n in step.weight.shape[2:]]
     places, rest = [], "tap"
@@ -147,6 +149,7 @@ def _sum(text: KernelText, step: Convolution, config: GemmCandidate, blocks: int
         before = step.padding[dim][0]
         places.append(f"start_{names[1 + dim]} + {moved}{f' - {text.atom(before)}' if constant(before) != 0 else ''}")
     channels = int(constant(step.weight.shape[1]) or 0)
+    blocks = channels // config.block_k
     precision = precision_of(step.input.dtype, config)
     text.add(
         "acc = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)",

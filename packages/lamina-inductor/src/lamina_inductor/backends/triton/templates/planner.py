@@ -110,16 +110,16 @@ class TemplatePlanner:
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
                 rows = with_groups_as_rows(step)
-                return attention_problem(rows), lambda c: attention_launches(rows, c, wide)
-            return attention_problem(step), lambda c: attention_backward_launches(step, c, wide)
+                return self._rounded(attention_problem(rows)), lambda c: attention_launches(rows, c, wide)
+            return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
             problem = self._rounded(convolution_problem(step, program, self.tf32))
-            return problem, lambda c: convolution_launches(step, c, wide)
+            return problem, lambda c: convolution_launches(step, c, wide, self.gpu.multiprocessors)
         return None
 
-    def _rounded(self, problem: GemmProblem) -> GemmProblem:
+    def _rounded(self, problem: Problem) -> Any:
         return replace(problem, tf32=self.tf32 and problem.dtype == "float32")
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
