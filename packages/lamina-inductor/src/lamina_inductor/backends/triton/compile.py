@@ -1,33 +1,29 @@
 """Compile kernels to PTX and machine code, without a GPU.
 
-The only module that imports triton, and only when called.
+Triton is imported by ``worker`` alone, and only when called.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
-import linecache
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .program import TritonKernel
 from .resources import resource_usage
+from .worker import Request, answer, load_text
 
 __all__ = [
-    "SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "import_triton", "load_function",
-    "require_triton", "toolchain",
+    "SHARED_LIMITS", "CompiledKernel", "MissingTriton", "compile_ptx", "compiled_kernel", "import_triton",
+    "load_function", "request_for", "require_triton", "toolchain",
 ]  # fmt: skip
 
 SHARED_LIMITS: dict[int, int] = {
     80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10,
 }  # fmt: skip
 """Bytes of shared memory that one program may use, by compute capability; the compiler does not check it."""
-
-_ALIGNED = [["tt.divisibility", 16]]
-
 
 OLDEST = (3, 6)
 """The first triton whose language has all that kernels use."""
@@ -100,12 +96,7 @@ def load_function(kernel: TritonKernel) -> Any:
         MissingTriton: triton is not installed; the message says how to install it.
     """
     import_triton()
-    source = kernel.module
-    file = f"<lamina {kernel.name} {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # triton reads the text
-    namespace: dict[str, Any] = {"__name__": "lamina_inductor.generated", "__file__": file}
-    exec(compile(source, file, "exec"), namespace)
-    return namespace[kernel.name]
+    return load_text(kernel.name, kernel.module)
 
 
 def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True, usage: bool = True) -> CompiledKernel:
@@ -117,40 +108,43 @@ def compile_ptx(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True,
         MissingTriton: triton is not installed.
         RuntimeError: the kernel wants more shared memory than the device has.
     """
-    triton = import_triton()
-    from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found]  # optional
-    from triton.compiler import ASTSource  # type: ignore[import-not-found]  # optional
+    import_triton()
+    compiled = compiled_kernel(kernel, sm, answer(request_for(kernel, sm, enable_fp_fusion=enable_fp_fusion)))
+    if not usage:
+        return compiled
+    registers, spills = resource_usage(compiled.cubin)
+    return replace(compiled, registers=registers, spills=spills)
 
-    function = load_function(kernel)
-    names = [name for name, _ in kernel.parameters]
-    signature = dict(kernel.parameters) | dict.fromkeys(kernel.constants, "constexpr")
-    constants = {(len(names) + k,): value for k, value in enumerate(kernel.constants.values())}
-    attributes = {(k,): _ALIGNED for k, name in enumerate(names) if name in kernel.aligned}
+
+def request_for(kernel: TritonKernel, sm: int, *, enable_fp_fusion: bool = True) -> Request:
+    """What the compiler is asked."""
     options = kernel.options | {"enable_fp_fusion": enable_fp_fusion}
-    source = ASTSource(function, signature, constants, attributes)
-    result = triton.compile(source, target=GPUTarget("cuda", sm, 32), options=options)
-    shared = int(result.metadata.shared)
-    limit = SHARED_LIMITS.get(sm)
+    aligned = tuple(sorted(kernel.aligned))
+    return kernel.name, kernel.module, kernel.parameters, kernel.constants, aligned, options, sm
+
+
+def compiled_kernel(kernel: TritonKernel, sm: int, found: dict[str, Any]) -> CompiledKernel:
+    """What the compiler answered.
+
+    Raises:
+        RuntimeError: the kernel wants more shared memory than the device has.
+    """
+    shared, limit = found["shared"], SHARED_LIMITS.get(sm)
     if limit is not None and shared > limit:
         raise RuntimeError(
             f"{kernel.name} needs {shared} bytes of shared memory, sm_{sm} has {limit}; use smaller tiles"
         )
-    registers, spills = resource_usage(result.asm["cubin"]) if usage else (None, None)
-    metadata = result.metadata
-    found = [_descriptor(d) for d in getattr(metadata, "tensordesc_meta", None) or ()]
     return CompiledKernel(
         kernel.name,
         sm,
-        result.asm["ptx"],
-        result.asm["cubin"],
+        found["ptx"],
+        found["cubin"],
         shared,
         kernel.tile.warps,
-        registers,
-        spills,
-        int(getattr(metadata, "num_ctas", 1)),
-        int(getattr(metadata, "global_scratch_size", 0)),
-        tuple(found),
-        bool(getattr(metadata, "launch_cooperative_grid", False)),
+        clusters=found["clusters"],
+        scratch=found["scratch"],
+        descriptors=tuple([_descriptor(d) for d in found["descriptors"]]),
+        cooperative=found["cooperative"],
     )
 
 

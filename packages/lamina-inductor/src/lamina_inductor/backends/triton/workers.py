@@ -16,7 +16,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from .compile import CompiledKernel, compile_ptx
+from . import worker
+from .compile import CompiledKernel, compile_ptx, compiled_kernel, request_for
 from .program import TritonKernel
 from .worker import receive, send
 
@@ -27,9 +28,6 @@ FEW = 3
 
 MOST = 12
 """Processes at most."""
-
-WARM = 4
-"""Processes that are started ahead."""
 
 _idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
 _started: list[subprocess.Popen[bytes]] = []
@@ -43,15 +41,14 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKe
         MissingTriton: triton is not installed.
         RuntimeError: a kernel wants more shared memory than the device has, or does not compile.
     """
-    options = {"usage": False}
     workers = min(len(kernels), processes())
     if len(kernels) <= (1 if _started else FEW) or workers < 2:
-        return [compile_ptx(kernel, sm, **options) for kernel in kernels]
+        return [compile_ptx(kernel, sm, usage=False) for kernel in kernels]
     results: list[Any] = [None] * len(kernels)
     waiting: queue.SimpleQueue[int | None] = queue.SimpleQueue()
     for number in sorted(range(len(kernels)), key=lambda k: -len(kernels[k].source)):  # the longest ones first
         waiting.put(number)
-    threads = [threading.Thread(target=_work, args=(kernels, sm, options, waiting, results)) for _ in range(workers)]
+    threads = [threading.Thread(target=_work, args=(kernels, sm, waiting, results)) for _ in range(workers)]
     for thread in threads:
         waiting.put(None)
         thread.start()
@@ -73,7 +70,7 @@ def warm_up() -> None:
     with _lock:
         started = bool(_started)
     if not started and importlib.util.find_spec("triton") is not None:
-        for _ in range(min(WARM, _processors() - 1)):
+        for _ in range(min(MOST, _processors() - 1)):
             _idle.put(_start())
 
 
@@ -81,19 +78,26 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _work(kernels: Any, sm: int, options: Any, waiting: Any, results: list[Any]) -> None:
+def _work(kernels: Sequence[TritonKernel], sm: int, waiting: Any, results: list[Any]) -> None:
     process = _take()
     for number in iter(waiting.get, None):
+        kernel = kernels[number]
         try:
-            send(process.stdin, (kernels[number], sm, options))  # type: ignore[arg-type]
-            results[number] = receive(process.stdout)  # type: ignore[arg-type]
+            send(process.stdin, request_for(kernel, sm))  # type: ignore[arg-type]
+            found = receive(process.stdout)  # type: ignore[arg-type]
         except (EOFError, OSError):  # it was ended from outside; this kernel is compiled here
-            process = _start()
-            try:
-                results[number] = compile_ptx(kernels[number], sm, **options)
-            except Exception as error:  # noqa: BLE001 - raised by compile_kernels
-                results[number] = error
+            process, found = _start(), None
+        try:
+            results[number] = compile_ptx(kernel, sm, usage=False) if found is None else _read(kernel, sm, found)
+        except Exception as error:  # noqa: BLE001 - raised by compile_kernels
+            results[number] = error
     _idle.put(process)
+
+
+def _read(kernel: TritonKernel, sm: int, found: Any) -> CompiledKernel:
+    if isinstance(found, str):
+        raise RuntimeError(f"{kernel.name} does not compile for sm_{sm}: {found}")
+    return compiled_kernel(kernel, sm, found)
 
 
 def _take() -> subprocess.Popen[bytes]:
@@ -106,7 +110,7 @@ def _take() -> subprocess.Popen[bytes]:
 def _start() -> subprocess.Popen[bytes]:
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
     process = subprocess.Popen(
-        [sys.executable, "-c", "from lamina_inductor.backends.triton.worker import main; main()"],
+        [sys.executable, "-c", f"import runpy; runpy.run_path({worker.__file__!r}, run_name='__main__')"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment,
