@@ -57,6 +57,18 @@ def test_convolutions_keep_channels_last(which: str) -> None:
     assert gradient.stride() == ((120, 1, 24, 4) if last else (120, 30, 6, 1))
 
 
+def test_pools_keep_channels_last() -> None:
+    F = lt.nn.functional
+    x = lt.randn(2, 4, 6, 6).to(memory_format=lt.channels_last)
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    assert values.stride() == indices.stride() == (36, 1, 12, 4)
+    for pooled in (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 3), F.adaptive_max_pool2d(x, 3)):
+        assert pooled.stride() == (36, 1, 12, 4)
+    assert F.adaptive_avg_pool2d(x, 4).stride() == (64, 1, 16, 4)
+    np.testing.assert_allclose(F.avg_pool2d(x, 2).numpy(), F.avg_pool2d(x.contiguous(), 2).numpy(), rtol=1e-6)
+    assert F.max_pool2d(x.contiguous(), 2).stride() == (36, 9, 3, 1)
+
+
 def test_one_channel_or_one_element_leaves_the_format_open() -> None:
     """Strides decide, as in PyTorch: of (N, C, 1, 1) with dense channels, and of channels cut out of more."""
     F = lt.nn.functional

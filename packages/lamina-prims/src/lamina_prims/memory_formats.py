@@ -10,7 +10,7 @@ from lamina_fx import Size, TensorSpec, contiguous_strides
 from .arrays import spec_of
 from .dims import surely_same
 
-__all__ = ["CHANNELS_LAST", "channels_last_strides", "has_channels_last", "in_format", "order_of"]
+__all__ = ["CHANNELS_LAST", "channels_last_strides", "has_channels_last", "in_format", "in_format_of", "order_of"]
 
 CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 """By the name of a format: the dimensions as memory has them."""
@@ -39,6 +39,13 @@ def in_format(input: Any, memory_format: Any) -> Any:
         return input
     back = tuple([order.index(dim) for dim in range(len(order))])
     return ops.permute(ops.clone(turned, memory_format="contiguous_format"), back)
+
+
+def in_format_of(input: Any, value: Any) -> Any:
+    """``value`` with its channels last where ``input`` has them so."""
+    if not has_channels_last(spec_of(input)) or has_channels_last(spec_of(value)):
+        return value
+    return in_format(value, "channels_last" if len(spec_of(value).shape) == 4 else "channels_last_3d")
 
 
 def channels_last_strides(shape: Sequence[Size]) -> tuple[Size, ...]:

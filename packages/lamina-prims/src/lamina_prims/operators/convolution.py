@@ -12,7 +12,7 @@ from typing import Any
 from lamina_fx import TensorSpec
 
 from ..arrays import array_namespace, spec_of
-from ..memory_formats import channels_last_strides, has_channels_last, in_format
+from ..memory_formats import channels_last_strides, has_channels_last, in_format_of
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
@@ -190,8 +190,7 @@ def _(input, weight, bias, stride, padding, dilation, transposed, output_padding
 def _(ct, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, needs):
     gi = gw = gb = None
     args = (stride, padding, dilation)
-    if _last(input, weight) and not has_channels_last(spec_of(ct)):
-        ct = in_format(ct, "channels_last" if len(stride) == 2 else "channels_last_3d")
+    ct = in_format_of(input if has_channels_last(spec_of(input)) else weight, ct)
     if needs[0]:
         extra = (0,) * len(stride) if transposed else missing(input.shape, ct.shape, weight.shape, *args)
         gi = convolution(ct, weight, None, *args, not transposed, extra, groups)

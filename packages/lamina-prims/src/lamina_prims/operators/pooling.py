@@ -12,6 +12,7 @@ from typing import Any
 
 from ..along import along, positions
 from ..arrays import element_type
+from ..memory_formats import in_format_of
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, tensor
@@ -134,9 +135,11 @@ def max_pool(
         name, rank, input, kernel_size, stride, padding, dilation, ceil_mode
     )
     values, offsets = max_pool_offsets(input, kernel, step, border, wide, ends)
+    values = in_format_of(input, values)
     if not return_indices:
         return values
-    return values, _plane_indices(offsets, input.shape[len(input.shape) - rank :], kernel, step, border, wide)
+    indices = _plane_indices(offsets, input.shape[len(input.shape) - rank :], kernel, step, border, wide)
+    return values, in_format_of(input, indices)
 
 
 def avg_pool(
@@ -151,6 +154,24 @@ def avg_pool(
     divisor_override: Any,
 ) -> Tensor:
     """Averages of windows of the last ``rank`` dimensions."""
+    total, count = _window_sums(
+        name, rank, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+    return in_format_of(input, ops.div(total, count))
+
+
+def _window_sums(
+    name: str,
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> tuple[Tensor, Any]:
+    """(sums of windows, what they are divided by)."""
     kernel, step, border, _, ends = _window_arguments(name, rank, input, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override is not None and divisor_override == 0:
         raise RuntimeError(f"{name}: divisor must be not zero")
@@ -161,11 +182,11 @@ def avg_pool(
         sliding_window(_padded(input, border, ends, 0), dims, kernel, step, ones), tuple(range(ndim, ndim + rank))
     )
     if divisor_override is not None:
-        return ops.div(total, divisor_override)
+        return total, divisor_override
     skips = any(border) and not count_include_pad
     if not skips and all(type(e) is int and e == 0 for e in ends):
-        return ops.div(total, math.prod(kernel))
-    return ops.div(total, _counts(input, dims, kernel, step, border, ends, count_include_pad))
+        return total, math.prod(kernel)
+    return total, _counts(input, dims, kernel, step, border, ends, count_include_pad)
 
 
 def _counts(input: Tensor, dims: Ints, kernel: Ints, step: Ints, border: Ints, ends: Any, with_pad: bool) -> Tensor:
@@ -244,13 +265,14 @@ def adaptive_avg(name: str, rank: int, input: Tensor, output_size: Any) -> Tenso
         total = ops.sum(ops.where(bins, ops.unsqueeze(moved, -2), 0.0), -1)
         value = ops.div(total, ops.sum(ops.where(bins, 1.0, 0.0), -1))
         value = value if dim == ndim - 1 else ops.movedim(value, -1, dim)
-    return narrow(value, input)
+    return in_format_of(input, narrow(value, input))
 
 
 def adaptive_max(name: str, rank: int, input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """(maxima of bins that divide the last ``rank`` dimensions evenly, their flat positions)."""
     wanted = _adaptive_sizes(name, rank, input, output_size)
-    return adaptive_max_pool(input, wanted)
+    values, indices = adaptive_max_pool(input, wanted)
+    return in_format_of(input, values), in_format_of(input, indices)
 
 
 @composite(
