@@ -13,42 +13,12 @@ import numpy as np
 import pytest
 
 from lamina_fx import Graph
-from lamina_fx.graph import Node
 from lamina_inductor import CppBackend
 from lamina_prims import decompose, operator
 from lamina_testing.compare import assert_layout, assert_same
+from lamina_testing.joining import join, result_nodes
 from lamina_testing.operators import graph_of_call, in_order, samples_of
 from lamina_testing.suites import BackendSuite
-
-
-def join(graphs: list[Graph]) -> Graph:
-    """One graph that computes what all of these do, with their inputs and outputs in a row."""
-    joined = Graph()
-    outputs: list[Any] = []
-    known: dict[Node, Node] = {}
-    for graph in graphs:
-        for node in graph.nodes:
-            if node.op == "placeholder":
-                known[node] = joined.node_copy(node, known.__getitem__)
-    for number, graph in enumerate(graphs):
-        for node in graph.nodes:
-            if node.op == "output":
-                value = node.args[0]
-                outputs += [known[n] for n in _flat(value)]
-            elif node.op == "get_attr":
-                name = f"g{number}_{node.target}"
-                joined.attributes[name] = graph.attributes[node.target]
-                known[node] = joined.get_attr(name, spec=node.spec)
-            elif node.op != "placeholder":
-                known[node] = joined.node_copy(node, known.__getitem__)
-    joined.output(tuple(outputs))
-    return joined
-
-
-def _flat(value: Any) -> list[Any]:
-    if isinstance(value, (tuple, list)):
-        return [node for part in value for node in _flat(part)]
-    return [value] if isinstance(value, Node) else []
 
 
 def _flat_arrays(value: Any) -> list[Any]:
@@ -79,7 +49,7 @@ class TestCpp(BackendSuite):
             graphs.append(decompose(graph, level="prims"))
             inputs += arrays
             wanted.append(_flat_arrays(op(*args, **kwargs)))
-            specs.append([node.spec for node in _flat(graph.output_node.args[0])])
+            specs.append([node.spec for node in result_nodes(graph)])
         kept = [np.array(x) for x in inputs]
         results = list(CppBackend().compile(join(graphs), name=id)(*inputs))
         for number, want in enumerate(wanted):

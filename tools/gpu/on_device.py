@@ -10,11 +10,15 @@ Tensors are made on the device by default; ``numpy()`` copies, and ``from_numpy`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 import lamina_tensor as lt
+
+try:
+    import pytest
+except ImportError:  # ``everything_there`` needs none
+    pytest = None  # type: ignore[assignment]
 
 CPU_ONLY = (
     "test_numpy_and_from_numpy_share_memory",
@@ -42,10 +46,22 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
     items[:] = [item for item in items if not item.name.startswith(CPU_ONLY)]
 
 
-@pytest.fixture(autouse=True)
-def everything_on_the_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(lt.Tensor, "numpy", numpy)
-    monkeypatch.setattr(lt, "from_numpy", from_numpy)
+@contextmanager
+def everything_there(front_end: Any = lt) -> Iterator[None]:
+    """Inside, tensors are made on the device, and what is asked for an ndarray copies."""
+    lt.Tensor.numpy, front_end.from_numpy = numpy, from_numpy
     lt.set_default_device("cuda")
-    yield
-    lt.set_default_device(None)
+    try:
+        yield
+    finally:
+        lt.set_default_device(None)
+        lt.Tensor.numpy, front_end.from_numpy = _numpy, _from_numpy
+
+
+if pytest is not None:
+
+    @pytest.fixture(autouse=True)
+    def everything_on_the_device() -> Iterator[None]:
+        """Of each test."""
+        with everything_there():
+            yield

@@ -56,10 +56,15 @@ def test_moves(stub: StubProvider) -> None:
     assert z.get_device() == 1 and z.tolist() == x.tolist() and x.to(1).get_device() == 1
     assert x.t().cuda().stride() == (1, 3) and x.t().cuda().cpu().stride() == (1, 3)
     assert x.to(y).is_cuda and y.to(x.double()).dtype is lt.float64
+    assert x.long().type_as(y).is_cuda and x.long().type_as(y).dtype is lt.float32 and y.type_as(x) is not y
     assert x[:, ::2].cuda().tolist() == [[0, 2], [3, 5]] and x[:, ::2].cuda().is_contiguous()
     pinned = x.pin_memory()
     assert pinned.is_pinned() and not x.is_pinned() and pinned.pin_memory() is pinned
     assert pinned.cuda(non_blocking=True).tolist() == x.tolist()
+    assert (
+        lt.empty(3, pin_memory=True).is_pinned() and lt.full((2,), 1.0, pin_memory=True, requires_grad=True).is_pinned()
+    )
+    assert lt.tensor([1], pin_memory=True).is_pinned() and not lt.zeros(3, pin_memory=False).is_pinned()
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         y.pin_memory()
     with pytest.raises(RuntimeError, match="there is no device cuda:2: 2 found"):

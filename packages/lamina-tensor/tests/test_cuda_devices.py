@@ -45,6 +45,32 @@ def test_memory_is_counted() -> None:
     cuda.empty_cache()
 
 
+def test_the_most_that_was_reserved_outlives_the_memory() -> None:
+    cuda.init()
+    cuda.reset_peak_memory_stats()
+    before = cuda.memory_reserved()
+    x = lt.zeros(1000, device="cuda")
+    assert cuda.max_memory_reserved() == before + 4000
+    cuda.empty_cache()
+    del x
+    assert cuda.memory_reserved() == before and cuda.max_memory_reserved() == before + 4000
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_reserved() == before
+
+
+def test_only_devices_in_use_give_memory_back(stub: StubProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(stub, "empty_cache", asked.append)
+    cuda.init()
+    used = lt.ones(1, device="cuda:1")
+    cuda.empty_cache()
+    assert (
+        1 in asked
+        and used.get_device() == 1
+        and all(cuda.memory_stats(i)["allocated_bytes.all.allocated"] for i in asked)
+    )
+
+
 def test_out_of_memory_says_who_holds_it() -> None:
     keep = lt.zeros(100, 1000, device="cuda")
     for ask in (

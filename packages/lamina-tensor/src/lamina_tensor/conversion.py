@@ -169,8 +169,8 @@ class Conversion:
         return self.to(getattr(dtype, "dtype", dtype))  # a dtype, or a class such as LongTensor
 
     def type_as(self: Any, other: Any) -> Any:
-        """Converted to the dtype of ``other``."""
-        return self.to(other.dtype)
+        """Converted to the dtype of ``other``, on its device."""
+        return self.to(other)
 
     def cpu(self: Any, memory_format: Any = None) -> Any:
         """On the CPU; itself when it is there."""

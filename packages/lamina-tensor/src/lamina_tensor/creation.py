@@ -226,7 +226,9 @@ def creator(name: str) -> Callable[..., Any]:
             made = _made_plainly(plain, args, takes_size)
             if made is not None:
                 return made.requires_grad_() if requires_grad else made
-        for ignored in ("layout", "pin_memory", "memory_format", "names"):
+        if options and options.pop("pin_memory", False):
+            return create(*args, out=out, **options).pin_memory().requires_grad_(requires_grad)
+        for ignored in ("layout", "memory_format", "names"):
             options.pop(ignored, None)
         dtype = options.get("dtype")
         if type(dtype) is type:

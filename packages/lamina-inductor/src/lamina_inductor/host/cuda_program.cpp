@@ -31,15 +31,16 @@ bool return_outputs(GpuCall &call) {
         const GpuOutput &output = call.plan.outputs[i];
         int64_t sizes[LAMINA_MAX_DIMS], strides[LAMINA_MAX_DIMS], elements = 1;
         int ndim = (int)output.sizes.size();
+        bool nothing = false;
         for (int d = 0; d < ndim; ++d) {
             sizes[d] = call.slots[output.sizes[(size_t)d]], strides[d] = call.slots[output.strides[(size_t)d]];
-            elements = sizes[d] ? elements + (sizes[d] - 1) * strides[d] : 0;
-            if (!sizes[d]) break;
+            elements += (sizes[d] - 1) * strides[d];
+            if (!sizes[d]) nothing = true;
         }
         PyObject *home = call.abi->empty(ndim, sizes, strides, output.dtype, LAMINA_CPU, 0);
         if (!home) return false;
         auto from = reinterpret_cast<DevicePtr>(reinterpret_cast<lamina_tensor *>(call.outputs[i])->data);
-        size_t bytes = (size_t)elements * (size_t)lm_gpu_item_size(output.dtype);
+        size_t bytes = nothing ? 0 : (size_t)elements * (size_t)lm_gpu_item_size(output.dtype);
         int status = bytes ? lm_cuda()->copy_out(reinterpret_cast<lamina_tensor *>(home)->data, from, bytes, call.stream) : 0;
         Py_DECREF(call.outputs[i]);
         call.outputs[i] = home;

@@ -202,9 +202,11 @@ def _store(stmt: Store, state: _State) -> None:
         index, value = np.asarray(index)[mask], np.broadcast_to(value, mask.shape)[mask]
     _in_range(index, buffer, stmt)
     if stmt.mode == "set":
-        if state.width is not None and np.size(index) != len(np.unique(index)) and not stmt.atomic:
-            raise AssertionError(f"{stmt} writes an element twice in one vector loop")
         buffer[index] = value
+        if state.width is not None and np.size(index) != len(np.unique(index)) and not stmt.atomic:
+            stored = np.broadcast_to(value, np.shape(index)).astype(buffer.dtype)  # a result with strides 0: the same
+            if buffer[index].tobytes() != stored.tobytes():
+                raise AssertionError(f"{stmt} writes different values to an element in one vector loop")
     else:
         ufunc = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[stmt.mode]
         used = buffer[: int(np.max(index)) + 1] if np.size(index) else buffer  # `at` copies what memory may overlap

@@ -134,8 +134,8 @@ def to_other(input: Tensor, other: Tensor, non_blocking: bool = False, copy: boo
 
 @composite(names=("Tensor.type_as",), samples=calls(call(tensor(2, 3), tensor(1, dtype="float64"))))
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """``input`` with the dtype of ``other``."""
-    return to_dtype(input, element_type(other))
+    """``input`` with the dtype of ``other``, on its device."""
+    return to_device(input, other.device, element_type(other))
 
 
 def _declare(method: str, dtype: DType) -> None:

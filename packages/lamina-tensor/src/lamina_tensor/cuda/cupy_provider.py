@@ -119,9 +119,21 @@ class CupyProvider:
         return made if order is None else made.transpose(tuple(int(d) for d in np.argsort(order)))
 
     def to_peer(self, array: Any, index: int) -> Any:
-        """Through CuPy, which uses peer access where there is one."""
+        """Through CuPy, which uses peer access where there is one.
+
+        The copy is work of the new array's device: it waits for what the other one has to do by now, and what that one
+        does later (it may give the memory to somebody else) waits for the copy.
+        """
+        with cupy.cuda.Device(array.data.device_id):
+            theirs, written = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
+            written.record(theirs)
         with cupy.cuda.Device(index):
-            return cupy.array(array, order="K")
+            ours, read = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
+            ours.wait_event(written)
+            made = cupy.array(array, order="K")
+            read.record(ours)
+        theirs.wait_event(read)
+        return made
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """From CuPy's pool of pinned memory."""
@@ -183,9 +195,10 @@ class CupyProvider:
         """CuPy's array over it."""
         return cupy.asarray(value)
 
-    def empty_cache(self) -> None:
+    def empty_cache(self, index: int) -> None:
         """Both pools."""
-        cupy.get_default_memory_pool().free_all_blocks()
+        with cupy.cuda.Device(index):
+            cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     @contextmanager

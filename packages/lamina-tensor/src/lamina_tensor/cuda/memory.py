@@ -34,15 +34,36 @@ def max_memory_allocated(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let ``max_memory_allocated`` begin anew."""
     if is_active():
-        _C.memory_account(device_index(device), True)
+        index = device_index(device)
+        _C.memory_account(index, True)
+        _MOST_RESERVED.pop(index, None)
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes that the memory pool holds: used, or kept for reuse."""
-    return active_provider().memory(device_index(device)).reserved if is_active() else 0
+    return _reserved(device_index(device)) if is_active() else 0
 
 
-max_memory_reserved = memory_reserved
+def max_memory_reserved(device: Any = None) -> int:
+    """The most bytes that the memory pool held at a time, since the start or ``reset_peak_memory_stats``.
+
+    The pool gives nothing back but in ``empty_cache`` (and when there is not enough), which looks at it before.
+    """
+    if not is_active():
+        return 0
+    index = device_index(device)
+    _reserved(index)
+    return _MOST_RESERVED[index]
+
+
+_MOST_RESERVED: dict[int, int] = {}
+"""By device: the most that its pool was seen to hold."""
+
+
+def _reserved(index: int) -> int:
+    found = active_provider().memory(index).reserved
+    _MOST_RESERVED[index] = max(found, _MOST_RESERVED.get(index, 0))
+    return found
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
@@ -74,7 +95,10 @@ def empty_cache() -> None:
         for release in tuple(_RELEASES):
             release()
         _C.drop_kept()
-        active_provider().empty_cache()
+        for index in range(active_provider().device_count()):
+            if _C.memory_account(index, False)[2]:  # others may have no context yet: asking would make one
+                _reserved(index)
+                active_provider().empty_cache(index)
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:

@@ -185,8 +185,8 @@ class Provider(Protocol):
         """An array over the memory that ``value.__cuda_array_interface__`` describes."""
         ...
 
-    def empty_cache(self) -> None:
-        """Give memory that nobody uses back to the driver."""
+    def empty_cache(self, index: int) -> None:
+        """Give memory of a device that nobody uses back to the driver; pinned memory, too."""
         ...
 
     def capture(

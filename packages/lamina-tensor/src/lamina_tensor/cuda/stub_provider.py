@@ -215,7 +215,7 @@ class StubProvider:
         memory.owner = (host, owner)
         return StubArray(host, memory)
 
-    def empty_cache(self) -> None:
+    def empty_cache(self, index: int) -> None:
         """Nothing is kept."""
 
     @contextmanager
