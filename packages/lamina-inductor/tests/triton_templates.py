@@ -222,13 +222,14 @@ def huge(rows: int, keys: int, width: int, dtype: Any = np.float32) -> tuple[Any
 TILES = (AttentionCandidate(32, 16, 2, 2), AttentionCandidate(16, 32, 2, 2))
 TILE = TILES[:1]
 PARTS = (AttentionCandidate(16, 16, 2, 2, split=3), AttentionCandidate(16, 32, 2, 2, split=8))
+SPLIT_NUMBERS = AttentionCandidate(32, 16, 2, 2, precision="tf32x3")
 READ_BY_DESCRIPTORS = (AttentionCandidate(32, 16, 4, 2, True), AttentionCandidate(16, 32, 4, 2, True))
 
 ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]]] = {
     "whole tiles": (attention(), matrices((2, 3), 32, 64, 16), TILES),
     "odd lengths": (attention(), matrices((2,), 45, 37, 24), TILES),
     "causal": (attention(causal=True), matrices((2,), 64, 64, 16), TILES),
-    "causal of odd lengths": (attention(causal=True), matrices((2,), 45, 37, 16), TILES),
+    "causal of odd lengths": (attention(causal=True), matrices((2,), 45, 37, 16), (*TILES, SPLIT_NUMBERS)),
     "causal with more keys": (attention(causal=True), matrices((2,), 37, 70, 16), TILES),
     "bfloat16": (attention(causal=True), matrices((1, 2), 48, 48, 16, BF16), TILE),
     "attention in half": (attention(), matrices((1, 2), 48, 48, 32, np.float16), TILE),
@@ -270,7 +271,9 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
     ),
     "wider values": (attention(), (floats(2, 33, 16), floats(2, 20, 16), floats(2, 20, 40)), TILE),
     "gradients": (backward(), (*gradients((2,), 32, 16), *matrices((2,), 32, 48, 16)), TILES),
-    "gradients of odd lengths": (backward(), (*gradients((2,), 45, 24), *matrices((2,), 45, 37, 24)), TILES),
+    "gradients of odd lengths": (
+        backward(), (*gradients((2,), 45, 24), *matrices((2,), 45, 37, 24)), (*TILES, SPLIT_NUMBERS),
+    ),
     "causal gradients": (backward(causal=True), (*gradients((2,), 45, 16), *matrices((2,), 45, 45, 16)), TILES),
     "causal gradients with more keys": (
         backward(causal=True), (*gradients((2,), 37, 16), *matrices((2,), 37, 70, 16)), TILES,

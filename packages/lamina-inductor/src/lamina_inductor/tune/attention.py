@@ -25,8 +25,12 @@ _BACKWARD = (
     (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
 )  # fmt: skip
 
-_SINGLE = ((32, 32, 4, 2), (32, 32, 8, 1), (16, 32, 4, 1), (16, 16, 4, 1))
-"""Of float32, forward and backward."""
+_SPLIT_FORWARD = ((64, 64, 4, 2), (64, 32, 4, 2), (128, 32, 8, 2), (32, 32, 4, 2), (16, 32, 4, 2))
+_SPLIT_BACKWARD = ((32, 64, 4, 2), (16, 64, 4, 2), (32, 64, 8, 2), (32, 32, 4, 2))
+"""Of float32 on the matrix units, by three products of numbers of half the digits (which lie in registers, too)."""
+
+_PLAIN = ((32, 32, 4, 2), (32, 32, 8, 1), (16, 32, 4, 1), (16, 16, 4, 1))
+"""Of float32 without the matrix units, forward and backward."""
 
 FEW = 64
 """Queries up to which parts of the keys may be walked by programs of their own."""
@@ -36,16 +40,24 @@ _SPLITS = (2, 4, 8, 16, 32, 64)
 
 def attention_candidates(problem: AttentionProblem) -> tuple[AttentionCandidate, ...]:
     """All that may be tried."""
-    rows = _SINGLE if problem.arithmetic == "float32" else _BACKWARD if problem.backward else _FORWARD
-    found = [AttentionCandidate(*row, tf32=problem.tf32) for row in rows]
+    found = _tiles(problem)
     if problem.backward:
         return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if problem.described else []))
     if problem.queries > FEW or problem.causal:
         return tuple(found)
-    few = () if problem.arithmetic == "float32" else _FEW_QUERIES
-    found = [AttentionCandidate(*row, tf32=problem.tf32) for row in few] + found
     parted = [replace(c, split=s) for c in found for s in _SPLITS if problem.keys >= 2 * c.block_n * s]
     return tuple(found + parted)
+
+
+def _tiles(problem: AttentionProblem) -> list[AttentionCandidate]:
+    """Without variants."""
+    few = not problem.backward and problem.queries <= FEW and not problem.causal
+    rows = _BACKWARD if problem.backward else (*(_FEW_QUERIES if few else ()), *_FORWARD)
+    if problem.dtype != "float32" or problem.tf32:
+        return [AttentionCandidate(*row, precision="tf32" if problem.tf32 else "ieee") for row in rows]
+    rows = _SPLIT_BACKWARD if problem.backward else _SPLIT_FORWARD
+    split = [AttentionCandidate(*row, precision="tf32x3") for row in rows]
+    return split + [AttentionCandidate(*row) for row in _PLAIN]
 
 
 def estimate_attention(
@@ -62,9 +74,11 @@ def estimate_attention(
     if problem.causal:  # and the tiles that the diagonal cuts
         steps = steps / 2 + (kept + walked) / 2
     products = 6 if problem.backward else 2
-    rate = gpu.rates[problem.arithmetic] / gpu.multiprocessors
-    if problem.arithmetic == "float32":
+    rate = gpu.rates["tf32" if candidate.precision != "ieee" else problem.dtype] / gpu.multiprocessors
+    if problem.dtype == "float32" and candidate.precision == "ieee":
         rate *= {16: 0.1, 32: 0.3, 64: 0.5}.get(min(kept, walked), 0.5)
+    elif candidate.precision == "tf32x3":
+        rate *= {16: 0.1, 32: 0.14}.get(min(kept, walked), 0.16)
     else:
         rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)
     arithmetic = products * kept * steps * (problem.width + problem.value_width) / rate

@@ -40,7 +40,8 @@ class AttentionCandidate:
     """Attention by ``block_m`` queries against ``block_n`` keys at a time.
 
     descriptors: rows are read through tensor descriptors (sm_90 and up). split: parts of the keys that programs of
-    their own walk (a second kernel combines them, in order). tf32: operands of float32 are rounded to 10 bits.
+    their own walk (a second kernel combines them, in order). precision: of products of float32: tf32 rounds the
+    operands to 10 bits, tf32x3 splits each into two of these, ieee does without the matrix units.
     """
 
     block_m: int
@@ -49,7 +50,7 @@ class AttentionCandidate:
     stages: int
     descriptors: bool = False
     split: int = 1
-    tf32: bool = False
+    precision: str = "ieee"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def label(candidate: Candidate) -> str:
         words = [f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"]
         words += [f"split{candidate.split}"] if candidate.split > 1 else []
         words += ["descriptors"] if candidate.descriptors else []
-        words += ["tf32"] if candidate.tf32 else []
+        words += [candidate.precision] if candidate.precision != "ieee" else []
         return " ".join(words)
     words = [f"{candidate.block_m}x{candidate.block_n}x{candidate.block_k} w{candidate.warps} s{candidate.stages}"]
     words += [f"g{candidate.group}"] if candidate.group != 8 else []

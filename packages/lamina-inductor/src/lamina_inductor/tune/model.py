@@ -54,7 +54,7 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
     queries = candidate.block_m * problem.width * size * (2 if problem.backward else 1)
     masks = 0 if not problem.mask else candidate.block_m * candidate.block_n * (1 if problem.mask == "bool" else 4)
     shared = keys * candidate.stages + queries + masks * candidate.stages
-    wide = 2 if problem.arithmetic == "float32" else 1  # operands lie in registers, too
+    wide = 2 if problem.dtype == "float32" and candidate.precision != "tf32" else 1  # operands lie in registers, too
     return Resources(shared, wide * (scores * 3 // 2 + sums) // threads + 40, threads)
 
 

@@ -30,7 +30,7 @@ _NAMES = ("b", "h", "g")
 def attention_backward_launches(step: AttentionBackward, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
     """The launches of a backward pass."""
     rows, heads = scratch_for(step)
-    result = [row_sums(step, rows, heads, wide)]
+    result = [row_sums(step, rows, heads, wide, config.precision)]
     if step.grad_query is not None:
         result.extend(_Walk(step, config, wide, rows, ("query",)).launches())
     both = [n for n in ("key", "value") if getattr(step, f"grad_{n}") is not None]
@@ -61,7 +61,7 @@ class _Walk:
         if self.of_queries:  # the kept tile is the larger one
             block_m, block_n = block_n, block_m
         described = frozenset(("query", "key", "value", "grad_out") if config.descriptors else ())
-        self.scores = Scores(step, self.text, block_m, block_n, not self.of_queries, described)
+        self.scores = Scores(step, self.text, block_m, block_n, not self.of_queries, described, config.precision)
         self.text.block(
             BLOCK_M=block_m,
             BLOCK_N=block_n,

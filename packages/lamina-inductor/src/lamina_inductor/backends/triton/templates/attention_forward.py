@@ -28,7 +28,7 @@ def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) 
     """The launches of a forward pass."""
     text = KernelText(wide)
     described = frozenset(("query", "key", "value") if config.descriptors else ())
-    scores = Scores(step, text, config.block_m, config.block_n, described=described)
+    scores = Scores(step, text, config.block_m, config.block_n, described=described, arithmetic=config.precision)
     text.block(
         BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=padded(scores.width), VALUES=padded(scores.value_width)
     )

@@ -51,11 +51,11 @@ def load_row(scores: Scores, name: str) -> str:
     return f"tl.load({place}{inside})"
 
 
-def row_sums(step: AttentionBackward, rows: Scratch, heads: Any, wide: bool) -> TritonLaunch:
+def row_sums(step: AttentionBackward, rows: Scratch, heads: Any, wide: bool, arithmetic: str) -> TritonLaunch:
     """The kernel. ``total``: the product of a query's output and that one's gradient, less that of its log-sum-exp."""
     text = KernelText(wide)
     block = 32 if step.query.dtype is float32 else 64  # of float32 a tile's operands lie in registers
-    scores = Scores(step, text, block, block)
+    scores = Scores(step, text, block, block, arithmetic=arithmetic)
     text.block(
         BLOCK_M=block, BLOCK_N=block, WIDTH=padded(scores.width), VALUES=padded(scores.value_width), FAR=FAR
     )  # fmt: skip

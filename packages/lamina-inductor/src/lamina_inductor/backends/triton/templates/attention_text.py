@@ -95,7 +95,7 @@ class Scores:
     """The scores of one step, as text.
 
     turned: tiles are [n, m], for kernels that keep keys: their products then read them from registers as they are.
-    described: names of the operands that are read through tensor descriptors.
+    described: names of the operands that are read through tensor descriptors. arithmetic: of products of float32.
     """
 
     step: Attention | AttentionBackward
@@ -104,6 +104,7 @@ class Scores:
     block_n: int
     turned: bool = False
     described: frozenset[str] = frozenset()
+    arithmetic: str = "ieee"
 
     @property
     def m(self) -> str:
@@ -157,7 +158,7 @@ class Scores:
     @property
     def precision(self) -> str:
         """How ``tl.dot`` multiplies."""
-        return ', input_precision="ieee"' if self.step.query.dtype is float32 else ""
+        return f', input_precision="{self.arithmetic}"' if self.step.query.dtype is float32 else ""
 
     @property
     def fused(self) -> bool:
