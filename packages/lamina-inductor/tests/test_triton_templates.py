@@ -15,7 +15,8 @@ from triton_templates import ATTENTIONS, BF16, CONVOLUTIONS, GEMMS, SMALL, SYMBO
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
 from lamina_fx.symbolic import ShapeEnv
-from lamina_inductor.backends.triton import TritonBackend, compile_ptx
+from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, compile_ptx
+from lamina_inductor.backends.triton.gpu_plan import make_plan
 from lamina_inductor.backends.triton.prelude import functions_for
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.ir.interpret_program import run_program
@@ -293,6 +294,27 @@ def test_large_tiles_use_the_matrix_units_and_stay_in_registers(name: str, sm: i
     compiled = compile_ptx(kernel, sm)
     assert ("wgmma.mma_async" if sm == 90 else "mma.sync") in compiled.ptx
     assert not compiled.spills
+
+
+def test_packed_operands_are_described_where_they_lie() -> None:
+    """Both operands are copied to scratch memory first; descriptors begin where the copies do."""
+    fn, inputs, candidates = CONVOLUTIONS["3x3 with everything"]
+    program = emit_with(kept_graph(fn, inputs), candidates[1])
+    compiled = []
+    for kernel in program.kernels:
+        count = sum(kind.startswith("tensordesc") for _, kind in kernel.parameters)
+        made = ((9, 3, 2, (32, 32)),) * count
+        compiled.append(CompiledKernel(kernel.name, 90, "", b"", 0, 4, None, None, 1, 0, made))
+    plan = make_plan(program, compiled)
+    pack_input, pack_weight, main = [step[2] for kind, step in plan.steps if kind == "launch"]
+    described = [argument for argument in main if argument[0] == 6]
+
+    def place(argument: Any) -> tuple[int, int]:
+        return argument[1], plan.slots[argument[2]] if argument[2] >= 0 else 0
+
+    assert [place(a) for a in described] == [place(p[1]) for p in (pack_input, pack_weight)]
+    sizes = [[plan.slots[k] for k in plan.descriptors[n][3]] for n in (0, 1)]
+    assert sizes == [[2, 6, 6, 32], [48, 9 * 32]]
 
 
 def test_images_between_convolutions_have_their_channels_last() -> None:
