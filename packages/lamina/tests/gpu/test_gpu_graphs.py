@@ -226,3 +226,49 @@ def test_training_in_graphs(device: StubDevice) -> None:
     eager, got = losses("cuda", lambda f: f), losses("cuda", captured)
     np.testing.assert_allclose(got, eager, rtol=1e-4)
     assert graphs() >= 1
+
+
+# -- without being asked ------------------------------------------------------------------------------------------
+
+
+def test_programs_become_graphs_where_nothing_must_be_copied_for_it(device: StubDevice) -> None:
+    run, w = lamina.compile(lambda x, w: ((x.sum(0) + w.sum(0)).softmax(-1), x.sum(1))), W.cuda()
+    inputs = [lamina.randn(37, 20) for _ in range(5)]
+    results = [run(x.cuda(), w) for x in inputs]
+    assert graphs() == 1
+    for x, (a, b) in zip(inputs, results, strict=True):
+        same(a, (x.sum(0) + W.sum(0)).softmax(-1))
+        same(b, x.sum(1))
+
+
+@pytest.mark.parametrize("options", [None, {"cuda_graphs": False}])
+def test_programs_stay_launches(device: StubDevice, options: dict[str, Any] | None) -> None:
+    """The result is a library's product, which a graph would have to copy; or the user says so."""
+    run, w = lamina.compile(lambda x, w: (x * 2) @ w, options=options), W.cuda()
+    for k in range(4):
+        same(run((X + k).cuda(), w), ((X + k) * 2) @ W)
+    assert graphs() == 0
+    plain = lamina.compile(lambda x: x * 2, options=options)
+    for _ in range(4):
+        same(plain(X.cuda()), X * 2)
+    assert graphs() == (0 if options else 1)
+
+
+def test_a_product_in_the_middle_is_in_the_graph_until_what_it_reads_moves(device: StubDevice) -> None:
+    run, w = lamina.compile(lambda x, w: (x @ w).softmax(-1).sum(0)), W.cuda()
+    x = X.cuda()
+    for _ in range(3):
+        same(run(x, w), (X @ W).softmax(-1).sum(0))
+    assert graphs() == 1
+    for k in range(3):
+        same(run((X + k).cuda(), w), ((X + k) @ W).softmax(-1).sum(0))
+    assert graphs() == 0
+    same(run(x, w), (X @ W).softmax(-1).sum(0))
+    assert graphs() == 0
+
+
+def test_sizes_that_are_new_at_each_call_make_no_graphs(device: StubDevice) -> None:
+    run = lamina.compile(lambda x: x.softmax(-1).sum(0), dynamic=True)
+    for n in (*range(2, 30), 4, 4, 5, 6, 6):
+        same(run(X[:n].cuda()), X[:n].softmax(-1).sum(0))
+    assert graphs() == 2

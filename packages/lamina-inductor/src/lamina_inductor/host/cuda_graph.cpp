@@ -1,15 +1,16 @@
 // Programs as CUDA graphs: the steps of a call are captured once, then put on a stream with one launch.
 //
 // A graph names addresses. Where a call has others (its results are always fresh tensors), the kernels that name them get new
-// parameters before the launch. A library's product cannot be changed: what it reads of moving inputs and writes of results lies
-// in memory of the graph, and is copied; so is what many kernels name, where that is cheaper. Scratch memory is the stream's
-// workspace, which all programs share. For other sizes another graph is made; a few are kept.
+// parameters before the launch, which costs a tenth of launching them. A library's product cannot be changed. A program that is
+// always to be a graph copies then: what a product reads of moving inputs and writes of results lies in memory of the graph, and so
+// does what so many kernels name that a copy is cheaper. Others run without a graph where one would have to copy. Scratch memory is
+// the stream's workspace, which all programs share. For other sizes another graph is made; a few are kept.
 #include "cuda_launcher.h"
 
 namespace {
 
 constexpr size_t kKept = 8;
-constexpr int64_t kPatch = 500, kCopy = 2500, kBytes = 2000; // nanoseconds of each; bytes that are copied in one
+constexpr int64_t kPatch = 360, kCopy = 5000, kBytes = 2000; // nanoseconds of each (H200); bytes that are copied in one
 constexpr int kDevices = 64;
 
 int64_t rounded(int64_t bytes) { return (bytes + 511) / 512 * 512; }
@@ -53,6 +54,7 @@ void learn(const GpuPlan &plan, GpuGraphs &graphs) {
 
 // Should a buffer whose address changes lie in the graph's memory: its users cannot be changed, or a copy is cheaper.
 bool is_copied(const GpuCall &call, const GpuGraphs &graphs, size_t buffer) {
+    if (call.plan.captured != kAlways) return graphs.rigid[buffer];
     return graphs.rigid[buffer] || (int64_t)graphs.users[buffer].size() * kPatch > kCopy + bytes_of(call, buffer) / kBytes;
 }
 
@@ -162,32 +164,41 @@ bool run_graph(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr work
     return fine && lm_cuda_ok(lm_cuda()->graph_launch(graph.exec, call.stream), "launching a CUDA graph") && move(call, graph, home, true);
 }
 
-bool too_many(const GpuCall &call, GpuGraphs &graphs, bool *fine) {
-    if (graphs.kept.size() < kKept) return false;
-    if (!graphs.warned)
-        *fine = PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                                 "%U: %zd CUDA graphs are kept for inputs of other sizes or on other streams; calls with further ones launch their "
-                                 "kernels one by one",
-                                 call.plan.name, (Py_ssize_t)kKept) == 0;
-    return graphs.warned = true;
+bool warn(const GpuCall &call, GpuGraphs &graphs) {
+    if (call.plan.captured != kAlways || graphs.warned) return true;
+    graphs.warned = true;
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                            "%U: %zd CUDA graphs are kept for inputs of other sizes or on other streams; calls with further ones launch their "
+                            "kernels one by one",
+                            call.plan.name, (Py_ssize_t)kKept) == 0;
 }
 
-} // namespace
-
-bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
-    GpuPlan &plan = call.plan;
-    GpuGraphs &graphs = *program->graphs;
-    if (graphs.rigid.empty()) learn(plan, graphs);
-    if (GpuGraph *graph = find(call, graphs, workspace)) return run_graph(call, graphs, *graph, workspace);
-    bool fine = true;
-    if (too_many(call, graphs, &fine)) return fine && lm_gpu_fill_tables(call) && lm_gpu_run(call, workspace);
-    GpuGraph graph;
+// A graph for this call, not yet captured; false: there is none.
+bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr workspace) {
+    const GpuPlan &plan = call.plan;
     graph.sizes.assign(call.slots, call.slots + plan.sizes.size());
     graph.stream = call.stream, graph.workspace = workspace;
     graph.addresses = call.addresses;
     graph.own = graphs.moving;
     for (size_t b = plan.inputs.size(); b < plan.inputs.size() + plan.outputs.size(); ++b) graph.own.push_back(is_copied(call, graphs, b));
     graph.tables.resize(plan.tables.size());
+    if (plan.captured == kAlways) return true;
+    for (char own : graph.own) graphs.refused |= own;
+    bool again = graphs.before == graph.sizes; // sizes that are new at each call are not worth it
+    graphs.before = graph.sizes;
+    return again && !graphs.refused;
+}
+
+} // namespace
+
+bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
+    GpuGraphs &graphs = *program->graphs;
+    GpuGraph graph;
+    if (graphs.rigid.empty()) learn(call.plan, graphs);
+    if (GpuGraph *found = find(call, graphs, workspace)) return run_graph(call, graphs, *found, workspace);
+    bool many = graphs.kept.size() >= kKept;
+    if (graphs.refused || many || !prepare(call, graphs, graph, workspace))
+        return (!many || warn(call, graphs)) && lm_gpu_fill_tables(call) && lm_gpu_run(call, workspace);
     if (!reserve(call, graph) || !run_graph(call, graphs, graph, workspace)) { drop(graph); return false; }
     graphs.kept.push_back(std::move(graph));
     return true;

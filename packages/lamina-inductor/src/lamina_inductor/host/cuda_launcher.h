@@ -22,7 +22,8 @@ struct GpuGraphs {
     std::vector<char> rigid;             // per buffer: named by steps that cannot be changed
     std::vector<std::vector<int>> users; // per buffer: launches that name it
     std::vector<char> moving;            // per input: it is copied, because its address has changed
-    bool warned = false;
+    std::vector<int64_t> before;         // sizes of the call before
+    bool refused = false, warned = false;
 };
 
 struct GpuProgram {

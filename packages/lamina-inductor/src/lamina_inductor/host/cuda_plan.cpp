@@ -213,7 +213,7 @@ bool lm_gpu_parse(GpuPlan &plan, PyObject *arguments, PyObject *keywords) {
     PyObject *in, *out, *size, *slot, *operation, *constant, *offsets, *kernel, *descriptor, *table, *step, *result, *call, *fail, *adapt;
     int checks, captured;
     PyTypeObject *t = &PyTuple_Type;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UiO!O!O!O!O!O!(iiO!)O!O!O!O!O!OOOpp", const_cast<char **>(names), &plan.name, &plan.device,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UiO!O!O!O!O!O!(iiO!)O!O!O!O!O!OOOpi", const_cast<char **>(names), &plan.name, &plan.device,
                                      t, &in, t, &out, t, &size, t, &slot, t, &operation, t, &constant, &plan.workspace_bytes,
                                      &plan.blas_offset, t, &offsets, t, &kernel, t, &descriptor, t, &table, t, &step, t, &result, &call, &fail,
                                      &adapt, &checks, &captured)) {

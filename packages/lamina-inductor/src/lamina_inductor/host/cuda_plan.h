@@ -90,6 +90,7 @@ struct StepRef {
     StepKind kind;
     int index;
 };
+enum GraphUse { kNever, kWhereFree, kAlways }; // free: where nothing must be copied for it
 enum GpuResultKind { kOutput, kInput, kConstant, kNumber, kAlias };
 struct GpuResult {
     GpuResultKind kind;
@@ -126,7 +127,7 @@ struct GpuPlan {
     int32_t *error = nullptr;      // a word that the device and the host see
     DevicePtr error_at = 0;
     bool checks = false;
-    bool captured = false; // run as a CUDA graph
+    int captured = 0; // run as a CUDA graph: GraphUse
     bool loaded = false;
     bool warm = false; // has run
 };

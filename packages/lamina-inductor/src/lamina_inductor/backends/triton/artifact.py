@@ -30,7 +30,7 @@ from .gpu_plan import GpuPlan
 
 __all__ = ["GpuArtifact", "GpuDescription", "from_bytes", "images_of", "to_bytes"]
 
-_MAGIC = b"LMGPU002"
+_MAGIC = b"LMGPU003"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -43,7 +43,8 @@ class GpuDescription:
         images: per kernel (name, bytes of machine code, shared memory, threads, clusters, do its programs wait for
             each other).
         labels: per input its name, None where it is no tensor. symbols: names of the sizes.
-        checks: (number, exception, message). kernels, source: to look at. captured: run as a CUDA graph.
+        checks: (number, exception, message). kernels, source: to look at. captured: run as a CUDA graph: 2 always, 1
+            where nothing must be copied for it, 0 never.
     """
 
     name: str
@@ -58,7 +59,7 @@ class GpuDescription:
     constants: tuple[Any, ...]
     kernels: tuple[KernelInfo, ...]
     source: str
-    captured: bool = False
+    captured: int = 1
 
 
 def to_bytes(description: GpuDescription) -> bytes:
@@ -203,7 +204,7 @@ def _program(description: GpuDescription, code: bytes) -> Any:
         fail=fail,
         adapt=_adapter(description),
         checks=plan.checks,
-        captured=description.captured and not plan.device_steps,
+        captured=0 if plan.device_steps else description.captured,
     )
 
 

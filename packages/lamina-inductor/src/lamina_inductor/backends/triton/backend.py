@@ -63,8 +63,8 @@ class TritonBackend:
     name = "triton"
     keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward"))
     options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs", "max_autotune"))
-    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph; choose
-    templates and their tiles by measuring."""
+    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph (True: even
+    where inputs or results must be copied for it, False: never); choose templates and their tiles by measuring."""
 
     def __init__(self, planner: Planner | None = None) -> None:
         self.planner = planner

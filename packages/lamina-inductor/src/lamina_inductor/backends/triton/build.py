@@ -127,7 +127,7 @@ def describe(
         constants=tuple([_on_host(c) for c in program.constants]),
         kernels=tuple([_kernel_info(emitted, k) for k in emitted.kernels]),
         source=emitted.source,
-        captured=bool(options.get("cuda_graphs")),
+        captured={None: 1, False: 0, True: 2}[options.get("cuda_graphs")],
     )
 
 
