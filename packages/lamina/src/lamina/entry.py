@@ -52,8 +52,9 @@ def compile(
         backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol; None:
             ``cpp`` for graphs of CPU tensors, ``triton`` for graphs of CUDA tensors.
         mode: ``None`` or ``"default"``; ``"reduce-overhead"``: programs on a GPU run as CUDA graphs even where inputs
-            or results must be copied for it (on the CPU nothing changes); ``"max-autotune"``: tiles of products, attention and convolutions on a GPU are chosen by
-            measuring, within a time budget, and remembered on disk. Other modes are refused, not ignored.
+            or results must be copied for it (on the CPU nothing changes); ``"max-autotune"``: tiles of products,
+            attention and convolutions on a GPU are chosen by measuring, within a time budget, and remembered on disk.
+            Other modes are refused, not ignored.
         options: passed to the backend.
         memory_budget: share in [0, 1] of the values for the backward that may be kept; the rest is computed again.
         recompile_limit: how often one function is compiled for inputs of other kinds; beyond it, calls that fit none

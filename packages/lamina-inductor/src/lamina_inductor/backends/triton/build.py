@@ -127,8 +127,15 @@ def describe(
         constants=tuple([_on_host(c) for c in program.constants]),
         kernels=tuple([_kernel_info(emitted, k) for k in emitted.kernels]),
         source=emitted.source,
-        captured={None: 1, False: 0, True: 2}[options.get("cuda_graphs")],
+        captured=_graph_use(options.get("cuda_graphs")),
     )
+
+
+def _graph_use(asked: Any) -> int:
+    """See ``GpuDescription.captured``."""
+    if asked is not None and type(asked) is not bool:
+        raise TypeError(f"the option cuda_graphs must be True, False or None, got {asked!r}")
+    return 1 if asked is None else 2 * asked
 
 
 def _kernel_info(emitted: TritonProgram, kernel: TritonKernel) -> KernelInfo:
