@@ -127,9 +127,16 @@ TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
     "short rows side by side": (lambda x: ops.softmax(x, -1), (1 << 20, 64), (Tile(64, 64, True, 4),)),
     "a row in a tile": (lambda x: ops.softmax(x, -1), (16384, 4096), (Tile(1, 4096, True, 4),)),
     "a row in steps": (lambda x: ops.softmax(x, -1), (512, 40000), (Tile(1, 2048, False, 8),)),
+    "few long rows in stages": (
+        lambda x: ops.softmax(x, -1), (8, 1 << 22),
+        (Tile(1, 4096, True, 4), Tile(8, 256, False, 8), Tile(1, 4096, True, 4)),
+    ),
     "one pass in steps": (lambda x: ops.sum(x, 1), (16384, 4096), (Tile(1, 2048, False, 8),)),
     "columns in a tile": (standardise, (128, 4096), (Tile(32, 128, True, 8),)),
-    "columns in steps": (standardise, (4096, 4096), (Tile(32, 256, False, 8),)),
+    "columns in steps": (standardise, (4096, 1 << 15), (Tile(32, 128, False, 4),)),
+    "few columns in stages": (
+        standardise, (4096, 4096), (Tile(1024, 4, False, 4), Tile(32, 64, True, 4), Tile(1024, 4, False, 4)),
+    ),
     "few columns in two phases": (
         lambda x: ops.sum(x, 0), (65536, 1024), (Tile(32, 128, False, 4), Tile(32, 128, True, 8)),
     ),
@@ -156,9 +163,10 @@ def test_symbolic_sizes_are_parameters() -> None:
     graph = Graph()
     x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((rows, 40), float32)))
     graph.output((ops.softmax(x, 0).node,))
-    (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
-    assert launch.sizes == (rows.expr, 40)
-    assert launch.kernel.parameters[-2:] == (("n_s0", "i64"), ("n", "i64"))
+    first, second, last = TritonBackend().emit(decompose(graph, level="prims")).launches
+    assert first.sizes == second.sizes == last.sizes == (rows.expr,)
+    assert first.kernel.parameters[-1] == ("n_s0", "i64")
+    assert first.grid == last.grid == ((rows.expr + 511) // 512,)
 
 
 @pytest.mark.parametrize("count", [1, 3, 700])
@@ -174,6 +182,24 @@ def test_a_symbolic_number_of_elements_is_summed_by_blocks(count: int) -> None:
     total, most = run_program(program.program, [array])
     np.testing.assert_allclose(total, array.sum(), rtol=1e-4, atol=1e-3)
     assert most == array.max()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((5000, 6), 0), ((3, 40000), 1)])
+def test_variances_of_blocks_do_not_cancel(shape: tuple[int, int], axis: int) -> None:
+    """The mean is 1000 times the standard deviation: a sum of squares would have no digit left."""
+
+    def fn(x: Any) -> Any:
+        variance = ops.var(x, axis, correction=0, keepdim=True)
+        return variance, ops.mul(ops.sub(x, ops.mean(x, axis, True)), ops.rsqrt(variance))
+
+    x = floats(*shape) + np.float32(1000)
+    program = TritonBackend().emit(graph_of(fn, (x,)))
+    assert len(program.kernels) == 3
+    variance, normal = run_program(program.program, [x])
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(variance, wide.var(axis, keepdims=True), rtol=1e-5)
+    wanted = (wide - wide.mean(axis, keepdims=True)) / wide.std(axis, keepdims=True)
+    np.testing.assert_allclose(normal, wanted, atol=2e-4)  # the mean itself has a rounding error of 6e-5
 
 
 def test_compiling_without_triton_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,22 @@ def rotary(x: Any, w: Any, cos: Any, sin: Any) -> Any:
     return ops.add(ops.mul(y, cos), ops.mul(turned, sin))
 
 
-def standardise(x: Any) -> Any:
-    return ops.div(ops.sub(x, ops.mean(x, 0, True)), ops.std(x, 0, keepdim=True))
+def standardise(x: Any, axis: int = 0) -> Any:
+    return ops.div(ops.sub(x, ops.mean(x, axis, True)), ops.std(x, axis, keepdim=True))
+
+
+def statistics(x: Any) -> Any:
+    mean, variance = ops.mean(x, 0), ops.var(x, 0)
+    return mean, variance, ops.mul(ops.sub(x, mean), ops.rsqrt(variance)), ops.exp(ops.mul(x, 0.5))
+
+
+def batch_norm_gradients(x: Any, ct: Any, w: Any) -> Any:
+    mean = ops.mean(x, 0)
+    inverse = ops.rsqrt(ops.add(ops.var(x, 0, correction=0), 1e-5))
+    normal = ops.mul(ops.sub(x, mean), inverse)
+    gw, gb = ops.sum(ops.mul(ct, normal), 0), ops.sum(ct, 0)
+    inside = ops.sub(ct, ops.div(ops.add(ops.mul(normal, gw), gb), float(x.shape[0])))
+    return ops.mul(inside, ops.mul(w, inverse)), gw, gb
 
 
 def adamw(*tensors: Any) -> Any:
@@ -96,7 +110,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "transposed": (lambda x, y: ops.add(ops.permute(ops.exp(x), (1, 0)), y), (floats(6, 80), floats(80, 6)), 1),
     "softmax": (lambda x: ops.softmax(x, -1), (floats(10, 100),), 1),
     "softmax of bfloat16": (lambda x: ops.softmax(x, -1), (floats(4, 64, dtype=ml_dtypes.bfloat16),), 1),
-    "softmax of long rows": (lambda x: ops.softmax(x, -1), (floats(2, 33001),), 1),
+    "softmax of long rows": (lambda x: ops.softmax(x, -1), (floats(2, 33001),), 3),
     "softmax over rows": (lambda x: ops.softmax(x, 0), (floats(300, 6),), 1),
     "layer norm and gelu": (
         lambda x, w, b: ops.gelu(ops.layer_norm(x, (72,), w, b)), (floats(6, 72), floats(72), floats(72)), 1,
@@ -150,12 +164,20 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         lambda x, t: ops.cross_entropy(x, t, reduction="none"), (floats(3, 40000), RNG.integers(0, 40000, 3)), 1,
     ),
     "softmax of minus infinity in long rows": (
-        lambda x: ops.softmax(x, -1), (np.where(np.arange(33001) % 2049, -np.inf, floats(2, 33001)),), 1,
+        lambda x: ops.softmax(x, -1), (np.where(np.arange(33001) % 2049, -np.inf, floats(2, 33001)),), 3,
     ),
     "adamw of many": (
         adamw, tuple(np.abs(floats(n)) for n in (33, 64, 1000, 4096, 64, 32, 7, 33) for _ in range(4)), 2,
     ),
     "layer norm backward in chunks": (layer_norm_backward, (floats(1100, 40), floats(40), floats(1100, 40)), 2),
+    "long columns of bfloat16": (standardise, (floats(2100, 70, dtype=ml_dtypes.bfloat16),), 3),
+    "long columns and what they come to": (statistics, (floats(2048, 33),), 3),
+    "batch norm of many rows": (batch_norm_gradients, (floats(4100, 20), floats(4100, 20) / 64, floats(20)), 5),
+    "one long row": (lambda x: ops.softmax(x, -1), (floats(1, 40001, dtype=np.float16),), 3),
+    "long rows standardised twice": (lambda x: standardise(standardise(x, 1), 1), (floats(3, 40000),), 5),
+    "masked softmax of long rows": (
+        lambda x: ops.softmax(ops.where(ops.gt(x, 1.0), x, float("-inf")), -1), (floats(2, 36000),), 3,
+    ),
     "gelu of bfloat16": (
         lambda x: (ops.gelu(x), ops.tanh(x), ops.div(ops.sigmoid(x), 3.0)),
         (floats(7, 90, dtype=ml_dtypes.bfloat16),), 1,

@@ -96,7 +96,8 @@ class Loop:
     """``for axis in range(0, extent, step)``.
 
     ``kind``: ``"serial"``; ``"simd"`` (iterations independent but for accumulators: vectorise); ``"parallel"`` and
-    ``"parallel simd"`` (only as a phase: top level of a kernel); ``"unroll"`` (serial, short constant extent).
+    ``"parallel simd"`` (only as a phase: top level of a kernel); ``"blocks"`` (in a phase for a grid: iterations that
+    are independent, too, and may be programs of their own); ``"unroll"`` (serial, short constant extent).
     ``grain`` of a phase: the number of
     iterations that is worth a thread of its own; with fewer than ``2 * grain`` the phase should run serially.
     """

@@ -31,6 +31,7 @@ from .groups import axis_symbol
 from .late_nest import late_nest, late_reductions
 from .row_nest import Partial
 from .rows import flat_rows
+from .staged_nest import staged_nest
 from .tile_nest import tile_nest
 
 __all__ = ["axes_over", "grid_nest", "grid_scatter"]
@@ -40,6 +41,12 @@ BLOCK = 4096
 
 COLUMN_BLOCK = 512
 """The same for columns, of which a program has 32 side by side."""
+
+COLUMN_TILE = 1024
+"""Columns side by side that a program takes of a block of rows."""
+
+WHOLE_ROW = 32768
+"""Longer rows are not held by a tile."""
 
 FEW = 512
 """Fewer rows, or groups of 32 columns, than these leave the machine idle: long reductions are split."""
@@ -78,8 +85,11 @@ def grid_nest(
         phases, partials = late_nest(flat, x, r, _passes, spare + 2)
         return phases, partials, "whole rows and sums over them"
     block = _split_block(flat, x, r)
-    if block is not None:
+    if block is not None and _is_plain(flat):
         return _split(flat, x, r, block, spare + 2)
+    staged = _staged(flat, x, r, spare + 2) if block is not None else None
+    if staged is not None:
+        return *staged, "rows in stages"
     extent = as_index(flat.sizes.get(x, 1))
     return (Loop(x, extent, "parallel", tuple(_passes(flat, r))),), [], "whole rows"
 
@@ -146,8 +156,8 @@ def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str, adds: Sequence
 
 
 def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
-    """Elements of a block when there are few results of many elements each (a symbolic number counts as many), and
-    nothing is computed per element from them; None: do not split."""
+    """Elements of a block when there are few results of many elements each (a symbolic number counts as many); None: do
+    not split."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
     if type(kept) is not int:
         return None
@@ -155,7 +165,19 @@ def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
     block, programs = (COLUMN_BLOCK, kept // 32) if columns else (BLOCK, kept)
     if programs >= FEW or (type(reduced) is int and reduced < 4 * block):
         return None
-    return block if _is_plain(flat) else None
+    return block
+
+
+def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ...], list[Partial]] | None:
+    """Rows that no tile holds, in blocks that are enough programs."""
+    kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
+    columns = fast_axis(flat.statements, flat.axes) is x
+    if type(reduced) is int and not columns and reduced <= WHOLE_ROW:
+        return None
+    block, side = (COLUMN_BLOCK, COLUMN_TILE) if columns else (BLOCK, 1)
+    while columns and type(reduced) is int and block > 64 and -(-kept // side) * -(-reduced // block) < FEW:
+        block //= 2
+    return staged_nest(flat, x, r, block, spare)
 
 
 def _is_plain(flat: Flat) -> bool:

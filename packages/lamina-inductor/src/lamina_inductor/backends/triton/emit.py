@@ -22,6 +22,7 @@ from ...ir.program import (
 )
 from ...schedule.copies import copy_call
 from ...schedule.index_matches import narrow_index_matches
+from .block_printer import block_loop
 from .index_widths import is_large, needs_64_bits
 from .kernel_printer import ERROR, PrintedPhase, print_phase
 from .literals import pointer_type
@@ -186,5 +187,9 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
         known = constant(extent)
         x = kernel.tile.step
         grid = (extent + (x - 1)) // x if known is None else -(-known // x)
+        blocks = block_loop(loop)
+        if blocks is not None:
+            count = _in_call(blocks.extent, call)
+            grid = grid * (count if constant(count) is None else constant(count))
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
         yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))

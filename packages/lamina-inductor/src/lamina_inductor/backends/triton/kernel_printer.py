@@ -30,6 +30,7 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
+from .block_printer import block_loop, write_block
 from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import index_text
@@ -37,7 +38,7 @@ from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
-from .row_loads import rows_first, streaming
+from .row_loads import rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -45,7 +46,6 @@ __all__ = ["ERROR", "PhaseWriter", "PrintedPhase", "print_phase"]
 
 ERROR = "error"
 """Name of the parameter that points to the error word."""
-
 Shape = frozenset[str]
 _NONE: Shape = frozenset()
 
@@ -171,36 +171,47 @@ class PhaseWriter:
 
     def write(self) -> list[str]:
         """All lines of the function's body."""
-        phase, kept = self.phase, "" if self.rank == 1 else "[:, None]"
+        phase = self.phase
         serial = chunk_loop(phase)
         if serial is not None:
             write_chunk(self, phase, serial)
             return self.lines
-        program = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
-        self.add(f"{phase.axis.name} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
-        self.shapes[phase.axis.name] = frozenset("x")
-        extent = constant(phase.extent)
-        if self.tile.x > 1 and not self.filled and (extent is None or extent % self.tile.x):
-            self.add(f"inside_x = {phase.axis.name} < {self.index(phase.extent)}")
-            self.masks["x"] = ("inside_x", frozenset("x"))
+        blocks = block_loop(phase)
+        if blocks is not None:
+            write_block(self, phase, blocks)
+            return self.lines
+        self.begin("tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)")
         if self.tile.whole:
             rows_first(self)
-        for stmt in self._order():
+        self.all_of(phase.body)
+        return self.lines
+
+    def all_of(self, body: tuple[Stmt, ...]) -> None:
+        """The statements, as they are printed."""
+        for stmt in self._order(body):
             if type(stmt) is OnlineLoop:
                 write_loop(self, stmt.loop, stmt.beside)
             else:
                 self.statement(stmt)
-        return self.lines
+
+    def begin(self, program: str) -> None:
+        """The index along the kept axis for a program's number, and its mask."""
+        axis, kept = self.phase.axis.name, "" if self.rank == 1 else "[:, None]"
+        self.add(f"{axis} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
+        self.shapes[axis] = frozenset("x")
+        extent = constant(self.phase.extent)
+        if self.tile.x > 1 and not self.filled and (extent is None or extent % self.tile.x):
+            self.add(f"inside_x = {axis} < {self.index(self.phase.extent)}")
+            self.masks["x"] = ("inside_x", frozenset("x"))
 
     def begin_row(self, loop: Loop) -> None:
         """The index along the row, and its mask, which every pass over it has."""
         write_axis(self, loop, "")
 
-    def _order(self) -> list[Any]:
-        """The statements of the phase, as they are printed."""
+    def _order(self, body: tuple[Stmt, ...]) -> list[Any]:
         if self.rank == 1:
-            return _stores_last(self.phase.body)
-        return list(self.phase.body) if self.tile.whole else merge_passes(self.phase.body)
+            return stores_last(body)
+        return list(body) if self.tile.whole else merge_passes(body)
 
     def statement(self, stmt: Stmt, beside: tuple[Beside, ...] = ()) -> None:
         """Any statement of kernel IR that has a meaning in a tile. ``beside``: what is reduced with it."""
@@ -312,20 +323,6 @@ class PhaseWriter:
         place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
         self.add(f"tl.store({place}, {stmt.check}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
         self.add(f"{name} = tl.where({name}_bad, 0, {name})")
-
-
-def _stores_last(body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The statements with stores behind everything else, so that all loads are under way together: the compiler must
-    take it that a store changes what a later load reads. Here an element is read before it is written."""
-    loaded = {s.buffer for s in body if type(s) is Load}
-    stores = [s for s in body if type(s) is Store]
-    if any(s.mode != "set" or _loaded_after(body, s) for s in stores if s.buffer in loaded):
-        return list(body)
-    return [s for s in body if type(s) is not Store] + stores
-
-
-def _loaded_after(body: tuple[Stmt, ...], store: Store) -> bool:
-    return any(type(s) is Load and s.buffer == store.buffer for s in body[body.index(store) :])
 
 
 def _atomic(mode: str, dtype: DType) -> str:

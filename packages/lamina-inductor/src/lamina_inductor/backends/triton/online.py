@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, IndexValue, Let, Load, Loop, Stmt, Store
+from ...schedule.beside import Fed, find_beside
 from .tiles import constant
 
 __all__ = ["Beside", "OnlineLoop", "merge_passes"]
@@ -61,6 +62,12 @@ def _merge(a: Loop, between: list[Stmt], b: Loop) -> OnlineLoop | None:
     row = {s.name: s for s in between if type(s) is Let}
     late = {acc.name for acc in a.accumulators} | {n for s in between for n in _defines(s)}
     values = {n: s for s in b.body for n in _defines(s)}
+    count = constant(a.extent)
+    known: dict[str, Fed] = {}
+    for acc in [acc for acc in a.accumulators if acc.init is None]:
+        (value, *others) = [s.value for s in a.body if type(s) is Accumulate and s.accumulator == acc.name]
+        if not others:
+            known[acc.name] = Fed(acc.kind, acc.dtype, value)
     beside: list[Beside] = []
     kept: list[Accumulate] = []
     for feed in [s for s in b.body if type(s) is Accumulate]:
@@ -68,10 +75,12 @@ def _merge(a: Loop, between: list[Stmt], b: Loop) -> OnlineLoop | None:
         if not _needs(feed, values, late):
             kept.append(feed)
             continue
-        found = _beside(a, row, values, accumulator, feed)
+        fed = Fed(accumulator.kind, accumulator.dtype, feed.value)
+        found = find_beside(row | values, known, fed, count) if accumulator.init is None else None
         if found is None:
             return None
-        beside.append(found)
+        kind, of = found
+        beside.append(Beside(kind, accumulator, of, known[of].value))
     if not beside:
         return None
     have = {n for s in a.body for n in _defines(s)}
@@ -112,45 +121,3 @@ def _needs(stmt: Any, values: dict[str, Any], late: set[str]) -> bool:
             seen.add(name)
             waiting.extend(_reads(values[name]))
     return False
-
-
-def _beside(a: Loop, row: Any, values: Any, accumulator: Accumulator, feed: Accumulate) -> Beside | None:
-    if accumulator.kind != "sum" or accumulator.init is not None or accumulator.dtype.kind != "float":
-        return None
-    term = values.get(feed.value)
-    if type(term) is not Let or term.dtype is not accumulator.dtype:
-        return None
-    if term.op == "exp":
-        return _of(a, "exp", "max", term.args[0], values, accumulator, lambda name: name)
-    if term.op == "square" or (term.op == "mul" and term.args[0] == term.args[1]):
-        count = constant(a.extent)
-        return _of(a, "square", "sum", term.args[0], values, accumulator, lambda name: _mean_of(row.get(name), count))
-    return None
-
-
-def _of(a: Loop, kind: str, of: str, name: Any, values: Any, accumulator: Accumulator, base: Any) -> Beside | None:
-    """The reduction when ``name`` is the distance of what ``a`` reduces from its result."""
-    distance = values.get(name)
-    if type(distance) is not Let or distance.op != "sub":
-        return None
-    value, found = distance.args[0], base(distance.args[1])
-    for own in a.accumulators:
-        fed = [s.value for s in a.body if type(s) is Accumulate and s.accumulator == own.name]
-        if (
-            own.name == found
-            and own.kind == of
-            and own.init is None
-            and fed == [value]
-            and own.dtype is accumulator.dtype
-        ):
-            return Beside(kind, accumulator, own.name, value)
-    return None
-
-
-def _mean_of(stmt: Any, count: int | None) -> str | None:
-    """The sum that a value of the row divides by the number of elements."""
-    if type(stmt) is not Let or not count or stmt.op not in ("div", "mul") or type(stmt.args[1]) not in (int, float):
-        return None
-    factor = float(stmt.args[1])
-    right = factor == count if stmt.op == "div" else abs(factor * count - 1.0) < 1e-6
-    return stmt.args[0] if right and type(stmt.args[0]) is str else None

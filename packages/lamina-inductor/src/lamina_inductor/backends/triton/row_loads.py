@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from lamina_fx.symbolic import Expr
 
-from ...ir.kernel import Load, Loop, Store, walk
+from ...ir.kernel import Load, Loop, Stmt, Store, walk
 from .tiles import constant
 
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter
 
-__all__ = ["rows_first", "streaming"]
+__all__ = ["rows_first", "stores_last", "streaming"]
 
 MOST_REGISTERS = 64
 """Of a thread, for rows that are loaded ahead of their use."""
@@ -72,3 +72,17 @@ def streaming(writer: PhaseWriter, stmt: Load | Store) -> str:
     if writer.repeated < 0 or loop is None or not _is_row(writer, loop, stmt) or _table(stmt) >= 0:
         return ""
     return ', eviction_policy="evict_first"'
+
+
+def stores_last(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements with stores behind everything else, so that all loads are under way together: the compiler must
+    take it that a store changes what a later load reads. Here an element is read before it is written."""
+    loaded = {s.buffer for s in body if type(s) is Load}
+    stores = [s for s in body if type(s) is Store]
+    if any(s.mode != "set" or _loaded_after(body, s) for s in stores if s.buffer in loaded):
+        return list(body)
+    return [s for s in body if type(s) is not Store] + stores
+
+
+def _loaded_after(body: tuple[Stmt, ...], store: Store) -> bool:
+    return any(type(s) is Load and s.buffer == store.buffer for s in body[body.index(store) :])

@@ -37,7 +37,7 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     for item in beside:
         write_start(writer, item)
     bound = constant(loop.extent)
-    if bound is None and "x" in writer.shape_of(loop.extent):
+    if bound is None and not loop.extent.free_symbols <= set(writer.names):  # of a tile, or of a block
         bound = loop.extent.range()[1]
     end = writer.index(loop.extent) if bound is None else str(bound)
     back = _turns_back(writer, loop) and not beside

@@ -78,6 +78,9 @@ def _power(size: int) -> int:
 def choose_tile(phase: Loop, extent: int | None) -> Tile:
     """The tile of a phase; ``extent``: the most iterations that a call makes of it, None when unknown."""
     loops = [s for s in phase.body if type(s) is Loop]
+    blocks = next((s for s in loops if s.kind == "blocks"), None)
+    if blocks is not None:
+        return _blocks(phase, blocks, extent)
     serial = next((s for s in loops if s.kind == "serial"), None)
     if serial is not None:
         return _chunk(serial)
@@ -96,6 +99,20 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     r = _power(upper)
     x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, rows // 256))
     return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
+
+
+BLOCK_AREA, BLOCK_WIDTH = 4096, 1024
+"""Elements of a tile that is moved over a block of rows, and most of them side by side in columns."""
+
+
+def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
+    sweep = next(s for s in blocks.body if type(s) is Loop)
+    most = _power(_upper(sweep.extent) or 1)
+    x = 1
+    if _walks_kept(phase, sweep.axis):
+        x = BLOCK_WIDTH if extent is None else min(_power(extent), BLOCK_WIDTH)
+    r = max(1, min(most, BLOCK_AREA // x))
+    return Tile(x, r, r == most, max(1, min(4, x * r // 1024)))
 
 
 CHUNK_AREA = 2048
