@@ -1,5 +1,5 @@
-"""Training steps whose sizes are all symbolic are as few kernels as those of known sizes, give or take what cannot be
-known: whether two sizes are equal."""
+"""Training steps as programs. Those whose sizes are all symbolic are as few kernels as those of known sizes, give or
+take what cannot be known: whether two sizes are equal."""
 
 from __future__ import annotations
 
@@ -49,19 +49,23 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.ln(x))))
 
 
-def language_model() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def language_model(
+    width: int = 64, batch: int = 4, autocast: bool = False
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """A step of AdamW, the optimizer in it."""
-    model = nn.Sequential(nn.Embedding(96, 64), Block(64), Block(64), nn.LayerNorm(64), nn.Linear(64, 96))
+    blocks = Block(width), Block(width)
+    model = nn.Sequential(nn.Embedding(96, width), *blocks, nn.LayerNorm(width), nn.Linear(width, 96))
     optimizer = lamina.optim.AdamW(model.parameters(), lr=1e-3)
 
     def step(tokens: Any, targets: Any) -> Any:
-        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        with lamina.autocast("cpu", dtype=lamina.bfloat16, enabled=autocast):
+            loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         return loss.detach()
 
-    tokens = (lamina.arange(128) * 7 % 96).reshape(4, 32)
+    tokens = (lamina.arange(batch * 32) * 7 % 96).reshape(batch, 32)
     return step, (tokens, (tokens * 5 + 1) % 96)
 
 
@@ -101,3 +105,19 @@ def test_as_many_kernels_as_with_known_sizes(graphs: tuple[Graph, Graph], loops:
     assert symbolic.kernels <= known.kernels + 3
     assert symbolic.calls <= known.calls + 3
     assert symbolic.epilogues == known.epilogues > 5
+
+
+def test_weights_are_converted_together_where_a_launch_costs_more_than_the_cache_gains() -> None:
+    step, inputs = language_model(width=256, batch=16, autocast=True)
+    graph = graph_of(step, *inputs, dynamic=False)
+    assert conversions(graph, GRID_LOOPS) == [5]
+    assert len(conversions(graph, CPU_LOOPS)) > 1
+
+
+def conversions(graph: Graph, loops: LoopStyle) -> list[int]:
+    """How many weights each launch converts that converts any."""
+    launches = [step for step in build_program(graph, loops=loops).steps if type(step) is Launch]
+    found = [
+        [c for c in s.parts if {op for _, op, _ in c.kernel.origins} == {"convert_element_type"}] for s in launches
+    ]
+    return [len(calls) for calls in found if calls]

@@ -117,10 +117,30 @@ def _finals(flat: Flat, r: Symbol, late: list[Info], chunks: Any, spare: int) ->
             read = Load(name, stmt.dtype, f"p{keys[key]}", as_index(place))
             sums = (Accumulator(stmt.name, stmt.dtype, stmt.kind),)
             body.append(Loop(again, as_index(chunks), "simd", (read, Accumulate(stmt.name, name)), sums))
-        after = [i.stmt for i in in_order(flat, needed)]
+        loads, after = _loads_apart([i.stmt for i in in_order(flat, needed)])
         axis = r if vector else axis_symbol(spare + len(used), 1)
-        phases.append(Loop(axis, as_index(flat.sizes[r] if vector else 1), "parallel", (*_joined(body), *after)))
+        extent = as_index(flat.sizes[r] if vector else 1)
+        phases.append(Loop(axis, extent, "parallel", (*loads, *_joined(body), *after)))
     return phases
+
+
+def _loads_apart(statements: list[Stmt]) -> tuple[list[Stmt], list[Stmt]]:
+    """What is loaded, which is under way while the chunks are added up, and the rest with its stores last: each store
+    would make the loads behind it wait. ([], all) where an element is read after it was written."""
+    stored: set[str] = set()
+    for stmt in statements:
+        if type(stmt) is Load and stmt.buffer in stored:
+            return [], statements
+        if type(stmt) is Store:
+            stored.add(stmt.buffer)
+    known = {getattr(s, "name", None) for s in statements}
+    loads = [s for s in statements if type(s) is Load and s.mask is None and not _named(s) & known]
+    rest = [s for s in statements if s not in loads]
+    return loads, [s for s in rest if type(s) is not Store] + [s for s in rest if type(s) is Store]
+
+
+def _named(stmt: Load) -> set[str]:
+    return {s.name for s in stmt.index.free_symbols} if isinstance(stmt.index, Expr) else set()
 
 
 def _joined(loops: list[Any]) -> list[Stmt]:

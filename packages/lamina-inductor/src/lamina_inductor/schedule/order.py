@@ -25,15 +25,17 @@ TINY = 64
 """Elements of a value that may be computed at any time: keeping it costs nothing."""
 
 
-def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
+def order_steps(fusion: Any, conversions_first: bool = False) -> tuple[list[Any], dict[int, list[Group]]]:
     """Groups and external steps so that everything comes after what it reads, and a kernel that only updates inputs
     after their readers.
 
     Such kernels (optimizer updates) go last, side by side, so that equal ones share a launch; but one that can be the
-    epilogue of a product follows it, which frees what the product read. Returns the order and, per number, the
+    epilogue of a product follows it, which frees what the product read. ``conversions_first``: inputs that are kept
+    for the backward in another dtype are converted at the start, together. Returns the order and, per number, the
     kernels that overwrite an input that this one reads.
     """
     items = [*fusion.groups, *fusion.steps]
+    early = {g.number for g in fusion.groups if _converts_for_backward(g)} if conversions_first else set()
     sinks = {g.number: g for g in fusion.groups if not g.consumers and _writes_back(fusion, g)}
     after = _readers_before_writers(fusion, sinks)
     waiting = {item.number: len(item.producers) for item in items}
@@ -43,7 +45,7 @@ def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
     ready: list[tuple[Any, int, Any]] = []
     for item in items:
         if not waiting[item.number]:
-            heappush(ready, (_rank(item, sinks), item.number, item))
+            heappush(ready, (_rank(item, sinks, early), item.number, item))
     result = []
     while ready:
         _, _, item = heappop(ready)
@@ -51,17 +53,26 @@ def order_steps(fusion: Any) -> tuple[list[Any], dict[int, list[Group]]]:
         for consumer in (*item.consumers.values(), *after.get(item.number, ())):
             waiting[consumer.number] -= 1
             if not waiting[consumer.number]:
-                heappush(ready, (_rank(consumer, sinks), consumer.number, consumer))
+                heappush(ready, (_rank(consumer, sinks, early), consumer.number, consumer))
     if len(result) != len(items):
         raise AssertionError("the kernels depend on each other in a circle")
     return result, after
 
 
-def _rank(item: Any, sinks: dict[int, Group]) -> tuple[int, float]:
+def _converts_for_backward(group: Group) -> bool:
+    """Does it no more than convert inputs, for steps of the backward among others?"""
+    if group.inner or any(m.op != "convert_element_type" or m.inputs[0].kind != "buffer" for m in group.members):
+        return False
+    return any(type(c) is not Group and c.value.backward for c in group.consumers.values())
+
+
+def _rank(item: Any, sinks: dict[int, Group], early: set[int]) -> tuple[int, float]:
     """A kernel's place is that of the first value it stores: an update that was fused behind it may stand far later.
     Tiny ones (an optimizer's corrections) go as soon as they can: large ones that wait for them keep their place then.
     """
     order = min(v.order for v in item.stored) if type(item) is Group else item.value.order
+    if item.number in early:
+        return (-1, order)
     if item.number not in sinks:
         tiny = type(item) is Group and all(_is_tiny(v) for v in item.stored)
         return (-1 if tiny else 0), order

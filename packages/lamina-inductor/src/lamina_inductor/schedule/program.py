@@ -82,7 +82,7 @@ class _Assembly:
         self._inputs()
         self._outputs()
         steps = StepList(self.fusion)
-        order, sinks = order_steps(self.fusion)
+        order, sinks = order_steps(self.fusion, self.loops.tiles)
         order, self.epilogues = attach_epilogues(order, sinks)
         groups = {group.number: group for group in self.fusion.groups}
         self.partners = {step.number: groups[number] for number, step in self.epilogues.items()}
