@@ -33,3 +33,11 @@ CASES: list[tuple[Callable[[], Any], tuple[int, ...]]] = [
 @pytest.mark.parametrize(("make", "strides"), CASES)
 def test_strides(make: Callable[[], Any], strides: tuple[int, ...]) -> None:
     assert make().stride() == strides
+
+
+def test_an_expanded_tensor_without_elements_may_be_written() -> None:
+    expanded = lt.zeros(1, 0).expand(3, 0)
+    assert expanded.add_(1).shape == (3, 0)
+    assert expanded.copy_(lt.ones(3, 0)).shape == (3, 0)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        lt.zeros(1, 2).expand(3, 2).add_(1)

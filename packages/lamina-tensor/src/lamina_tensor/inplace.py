@@ -151,11 +151,10 @@ def check_overlap(target: Any) -> None:
     Raises:
         RuntimeError: in PyTorch's words.
     """
-    strides = target._strides
-    if 0 in strides and any(
-        type(st) is int and st == 0 and not (type(sz) is int and sz <= 1) for st, sz in zip(strides, target._sizes)
-    ):
-        raise RuntimeError(_OVERLAP)
+    strides, sizes = target._strides, target._sizes
+    if 0 in strides and not any(type(n) is int and n == 0 for n in sizes):
+        if any(type(s) is int and s == 0 and not (type(n) is int and n <= 1) for s, n in zip(strides, sizes)):
+            raise RuntimeError(_OVERLAP)
 
 
 def write(target: Any, value: Any) -> None:
