@@ -152,9 +152,10 @@ def check_overlap(target: Any) -> None:
         RuntimeError: in PyTorch's words.
     """
     strides, sizes = target._strides, target._sizes
-    if 0 in strides and not any(type(n) is int and n == 0 for n in sizes):
-        if any(type(s) is int and s == 0 and not (type(n) is int and n <= 1) for s, n in zip(strides, sizes)):
-            raise RuntimeError(_OVERLAP)
+    if 0 not in strides or any(type(n) is int and n == 0 for n in sizes):
+        return
+    if any(type(s) is int and s == 0 and not (type(n) is int and n <= 1) for s, n in zip(strides, sizes)):
+        raise RuntimeError(_OVERLAP)
 
 
 def write(target: Any, value: Any) -> None:
