@@ -80,7 +80,7 @@ class Run:
                 self.memory[buffer.name] = flat.as_strided(shape, strides)
         size = max([int(b.offset + b.bytes) for x in program.launches for b in x.buffers if type(b) is Scratch] or [1])
         self.scratch = torch.zeros(size + 256, dtype=torch.uint8, device="cuda")
-        self.error = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self.error = torch.zeros(1, dtype=torch.int64, device="cuda")
         self.calls = [self._call(launch) for launch in program.launches]
 
     def _call(self, launch: Any) -> tuple[Any, list[Any]]:

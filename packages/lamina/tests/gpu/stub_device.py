@@ -26,6 +26,7 @@ from lamina_inductor.backends.triton.kernel_printer import size_names
 from lamina_inductor.backends.triton.templates.expand import NoTemplates
 from lamina_inductor.ir.interpret import KernelError, run_kernel
 from lamina_inductor.ir.kernel import Kernel
+from lamina_inductor.ir.program import INDEX_BITS
 from lamina_inductor.schedule.copies import copy_call
 from lamina_prims.arrays import numpy_dtype
 
@@ -126,7 +127,8 @@ class StubDevice:
         try:
             run_kernel(kernel, arrays, sizes)
         except KernelError as error:
-            ctypes.c_int32.from_address(names["error"]).value = error.check
+            word = error.check << INDEX_BITS | error.index & (1 << INDEX_BITS) - 1
+            ctypes.c_int64.from_address(names["error"]).value = word
 
     def _run_rows(self, record: LaunchRecord, triton: TritonKernel, kernel: Kernel) -> None:
         """A kernel over a table: a call for each row."""

@@ -1,40 +1,40 @@
-// Error words: kernels that find a bad index write a number to memory of the host, which is read before each call and when
-// the caller waits for the device. Kernels went on with index 0, so the context lives.
+// Error words: kernels that find a bad index write it, with the number of its check, to memory of the host, which is read before
+// each call and when the caller waits for the device. Kernels went on with index 0, so the context lives.
 #include "cuda_launcher.h"
 
 #include <algorithm>
 
 namespace {
 
-constexpr int kWords = 1024; // of a page
-int32_t *page = nullptr;
+constexpr int kWords = 512; // of a page
+int64_t *page = nullptr;
 DevicePtr page_at = 0;
 int used = kWords;
 std::vector<GpuPlan *> watched;
 
 } // namespace
 
-int32_t *lm_gpu_error_word(DevicePtr *device_address) {
+int64_t *lm_gpu_error_word(DevicePtr *device_address) {
     if (used == kWords) {
         void *memory = nullptr;
         // CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP; pages live as long as the process
-        if (!lm_cuda_ok(lm_cuda()->host_alloc(&memory, kWords * sizeof(int32_t), 3), "memory for errors")) return nullptr;
-        page = static_cast<int32_t *>(memory);
+        if (!lm_cuda_ok(lm_cuda()->host_alloc(&memory, kWords * sizeof(int64_t), 3), "memory for errors")) return nullptr;
+        page = static_cast<int64_t *>(memory);
         if (!lm_cuda_ok(lm_cuda()->host_device_pointer(&page_at, memory, 0), "memory for errors")) return nullptr;
         std::fill(page, page + kWords, 0);
         used = 0;
     }
-    *device_address = page_at + (DevicePtr)used * sizeof(int32_t);
+    *device_address = page_at + (DevicePtr)used * sizeof(int64_t);
     return page + used++;
 }
 
 bool lm_gpu_error_check(GpuPlan &plan) {
     if (!plan.error) return true;
-    int32_t word = *static_cast<volatile int32_t *>(plan.error);
+    int64_t word = *static_cast<volatile int64_t *>(plan.error);
     if (!word) return true;
     *plan.error = 0;
-    PyObject *nothing = PyObject_CallFunction(plan.fail, "i", (int)word);
-    if (nothing) PyErr_Format(PyExc_RuntimeError, "%U failed with error word %d", plan.name, (int)word);
+    PyObject *nothing = PyObject_CallFunction(plan.fail, "L", (long long)word);
+    if (nothing) PyErr_Format(PyExc_RuntimeError, "%U failed with error word %lld", plan.name, (long long)word);
     Py_XDECREF(nothing);
     return false;
 }

@@ -92,7 +92,7 @@ PyObject *lm_gpu_release(PyObject *, PyObject *); // gives up all blocks that ar
 PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, DevicePtr *address);
 
 // cuda_errors.cpp
-int32_t *lm_gpu_error_word(DevicePtr *device_address); // null with an exception set
+int64_t *lm_gpu_error_word(DevicePtr *device_address); // null with an exception set
 bool lm_gpu_error_check(GpuPlan &plan);                // false with the exception that a kernel's word stands for
 void lm_gpu_error_watch(GpuPlan *plan);
 void lm_gpu_error_forget(GpuPlan *plan);

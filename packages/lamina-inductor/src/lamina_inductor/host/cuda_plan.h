@@ -124,7 +124,7 @@ struct GpuPlan {
     PyObject *host_call = nullptr; // (number, addresses, sizes, stream) -> None
     PyObject *fail = nullptr;      // (error word) -> raises
     PyObject *adapt = nullptr;     // (input, value, sizes, strides) -> a tensor that fits, or raises
-    int32_t *error = nullptr;      // a word that the device and the host see
+    int64_t *error = nullptr;      // a word that the device and the host see
     DevicePtr error_at = 0;
     bool checks = false;
     int captured = 0; // run as a CUDA graph: GraphUse

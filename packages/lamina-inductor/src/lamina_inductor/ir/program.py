@@ -32,6 +32,7 @@ __all__ = [
     "CopyBuffer",
     "Gemm",
     "HostCall",
+    "INDEX_BITS",
     "KernelCall",
     "Launch",
     "Operand",
@@ -256,6 +257,10 @@ class Result:
 
     kind: str
     value: Any
+
+
+INDEX_BITS = 48
+"""Of an error word, for the index that was out of range; the number of the check stands above them."""
 
 
 @dataclass(frozen=True, slots=True)

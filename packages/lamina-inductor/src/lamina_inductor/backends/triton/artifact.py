@@ -24,13 +24,14 @@ from ...host.arguments import numpy_dtype
 from ...host.description import KernelInfo
 from ...host.encoding import decode, encode
 from ...host.gpu import front_end, gpu_launcher
+from ...ir.program import INDEX_BITS, check_text
 from .compile import CompiledKernel
 from .device_steps import DeviceSteps
 from .gpu_plan import GpuPlan
 
 __all__ = ["GpuArtifact", "GpuDescription", "from_bytes", "images_of", "to_bytes"]
 
-_MAGIC = b"LMGPU003"
+_MAGIC = b"LMGPU004"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -43,8 +44,8 @@ class GpuDescription:
         images: per kernel (name, bytes of machine code, shared memory, threads, clusters, do its programs wait for
             each other).
         labels: per input its name, None where it is no tensor. symbols: names of the sizes.
-        checks: (number, exception, message). kernels, source: to look at. captured: run as a CUDA graph: 2 always, 1
-            where nothing must be copied for it, 0 never.
+        checks: (number, exception, template of its message, size). kernels, source: to look at.
+        captured: run as a CUDA graph: 2 always, 1 where nothing must be copied for it, 0 never.
     """
 
     name: str
@@ -55,7 +56,7 @@ class GpuDescription:
     images: tuple[tuple[str, int, int, int, int, bool], ...]
     labels: tuple[str | None, ...]
     symbols: tuple[str, ...]
-    checks: tuple[tuple[int, str, str], ...]
+    checks: tuple[tuple[int, str, str, Any], ...]
     constants: tuple[Any, ...]
     kernels: tuple[KernelInfo, ...]
     source: str
@@ -209,11 +210,15 @@ def _program(description: GpuDescription, code: bytes) -> Any:
 
 
 def _failure(description: GpuDescription) -> Callable[[int], None]:
-    messages = {number: (error, message) for number, error, message in description.checks}
+    known = {number: check for number, *check in description.checks}
 
     def fail(word: int) -> None:
-        error, message = messages.get(word, ("RuntimeError", f"{description.name} failed with error word {word}"))
-        raise getattr(builtins, error, RuntimeError)(message)
+        if word >> INDEX_BITS not in known:
+            raise RuntimeError(f"{description.name} failed with error word {word}")
+        error, template, size = known[word >> INDEX_BITS]
+        index = word & ((1 << INDEX_BITS) - 1)
+        index -= (index >> (INDEX_BITS - 1)) << INDEX_BITS
+        raise getattr(builtins, error, RuntimeError)(check_text(template, str(index), size))
 
     return fail
 

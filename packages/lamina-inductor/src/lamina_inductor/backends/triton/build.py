@@ -123,7 +123,7 @@ def describe(
             [None if b is None else node.name for b, node in zip(program.inputs, graph.placeholders, strict=True)]
         ),
         symbols=tuple([s.symbol.name for s in program.sizes]),
-        checks=tuple([(c.number, c.error, c.message) for c in program.checks]),
+        checks=tuple([(c.number, c.error, c.template, c.size) for c in program.checks]),
         constants=tuple([_on_host(c) for c in program.constants]),
         kernels=tuple([_kernel_info(emitted, k) for k in emitted.kernels]),
         source=emitted.source,

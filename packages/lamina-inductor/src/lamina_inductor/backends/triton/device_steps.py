@@ -20,7 +20,7 @@ from lamina_prims.modes import creating
 from ...host.gpu import front_end, gpu_launcher
 from ...ir.interpret import KernelError, evaluate, run_kernel
 from ...ir.interpret_program import run_step
-from ...ir.program import Buffer, KernelCall, Operand
+from ...ir.program import INDEX_BITS, Buffer, KernelCall, Operand
 
 __all__ = ["DeviceSteps", "HostKernel", "step_places"]
 
@@ -70,7 +70,7 @@ class DeviceSteps:
             try:
                 _interpret(step, addresses, known, stream)
             except KernelError as error:
-                self.fail(error.check)
+                self.fail(error.check << INDEX_BITS | error.index & (1 << INDEX_BITS) - 1)
             return
         memory = _DeviceMemory(dict(zip(step_places(step), addresses, strict=True)), known, self.device)
         with creating(None):

@@ -30,6 +30,7 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
+from ...ir.program import INDEX_BITS
 from .block_printer import block_loop, write_block
 from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
@@ -38,7 +39,7 @@ from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
-from .row_loads import rows_first, stores_last, streaming
+from .row_loads import fresh, rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -66,19 +67,23 @@ def size_names(kernel: Kernel) -> dict[Symbol, str]:
     return {s: s.name if s.name == "n" else f"n_{s.name}" for s in kernel.sizes}
 
 
-def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, filled: bool = False) -> PrintedPhase:
+def print_phase(
+    kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, filled: bool = False, called: bool = False
+) -> PrintedPhase:
     """The function of ``phase``. ``wide``: indices need 64 bits. ``filled``: every call fills its tiles along ``x``.
+    ``called``: another function calls it with the numbers of a tile and, where the phase has blocks, of a block.
 
     Raises:
         NotImplementedError: the phase has an operator, dtype or statement that cannot be printed.
     """
-    writer = PhaseWriter(kernel, phase, tile, wide, filled)
+    writer = PhaseWriter(kernel, phase, tile, wide, filled, called)
     body = writer.write()
     buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
     sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
     checks = any(type(s) is BindIndex and s.size is not None for s in walk(phase.body))
     blocks = ["XBLOCK: tl.constexpr"] + (["RBLOCK: tl.constexpr"] if tile.r else [])
-    parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *blocks])
+    places = ["tile", *(["block"] if block_loop(phase) is not None else [])] if called else []
+    parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *places, *blocks])
     comments = [f"# {text}" for text in _origins(kernel)]
     lines = "\n".join([f"    {line}" for line in (*comments, *body)])
     return PrintedPhase(name, f"@triton.jit\ndef {name}({parameters}):\n{lines}\n", buffers, sizes, checks)
@@ -97,11 +102,13 @@ class PhaseWriter:
 
     masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
     ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes back over them.
-    repeated: see ``row_loads``.
+    repeated, made: see ``row_loads``.
     """
 
-    def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False) -> None:
-        self.phase, self.tile, self.wide, self.filled = phase, tile, wide, filled
+    def __init__(
+        self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False, called: bool = False
+    ) -> None:
+        self.phase, self.tile, self.wide, self.filled, self.called = phase, tile, wide, filled, called
         self.names = size_names(kernel)
         self.dtypes: dict[str, DType] = {}
         self.shapes: dict[str, Shape] = {}
@@ -110,6 +117,7 @@ class PhaseWriter:
         self.used: set[Symbol] = set()
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
+        self.made = frozenset(p.name for p in kernel.params if p.role == "inout")
         self.narrow = narrow_names(phase.body)
         self.values: dict[str, Let] = {}
         self.locals: dict[str, Local] = {}
@@ -180,7 +188,8 @@ class PhaseWriter:
         if blocks is not None:
             write_block(self, phase, blocks)
             return self.lines
-        self.begin("tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)")
+        program = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
+        self.begin("tile" if self.called else program)
         if self.tile.whole:
             rows_first(self)
         self.all_of(phase.body)
@@ -284,7 +293,8 @@ class PhaseWriter:
         text = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         if mask:
             text += f", {mask}, other={self.operand(stmt.other, dtype)}"
-        self.define(stmt.name, f"tl.load({text}{streaming(self, stmt)})", dtype, want)
+        hint = fresh(self, stmt) or streaming(self, stmt)
+        self.define(stmt.name, f"tl.load({text}{hint})", dtype, want)
 
     def _store(self, stmt: Store) -> None:
         if stmt.buffer in self.locals:
@@ -316,12 +326,15 @@ class PhaseWriter:
     def _check(self, stmt: BindIndex, shape: Shape) -> None:
         """Clamp an index; where it was out of range, write the error word."""
         name, size = stmt.symbol.name, self.index(stmt.size)
+        given = f"{name}_given" if stmt.wrap else name
         if stmt.wrap:
+            self.add(f"{given} = {name}")
             self.add(f"{name} = tl.where({name} < 0, {name} + {size}, {name})")
         self.add(f"{name}_bad = ({name} < 0) | ({name} >= {size})")
         mask, of_mask = self.mask(shape, stmt.mask)
         place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
-        self.add(f"tl.store({place}, {stmt.check}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
+        word = f"({given}.to(tl.int64) & {(1 << INDEX_BITS) - 1}) | {stmt.check << INDEX_BITS}"
+        self.add(f"tl.store({place}, {word}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
         self.add(f"{name} = tl.where({name}_bad, 0, {name})")
 
 

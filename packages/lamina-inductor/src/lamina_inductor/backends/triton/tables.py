@@ -160,5 +160,5 @@ def _with_table(kernel: TritonKernel, lines: list[str], body: str) -> TritonKern
     error = ["error"] if kernel.checks else []
     text = "\n".join([f"    {line}" for line in lines])
     source = f"@triton.jit\ndef {kernel.name}({', '.join(['table', *error])}, {blocks}):\n{text}\n{body}"
-    parameters = (("table", "*i64"), *((("error", "*i32"),) if error else ()))
+    parameters = (("table", "*i64"), *((("error", "*i64"),) if error else ()))
     return replace(kernel, source=source, parameters=parameters, aligned=frozenset(("table",)))
