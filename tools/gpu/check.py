@@ -18,6 +18,7 @@ sys.path += [str(ROOT / "lamina-inductor" / "tests"), str(ROOT / "lamina" / "tes
 
 from tracing import copied  # noqa: E402
 from triton_corpus import CASES, graph_of  # noqa: E402
+from triton_float8 import FLOAT8_CASES  # noqa: E402
 
 import lamina  # noqa: E402
 from lamina.gpu import join_gpu  # noqa: E402
@@ -28,7 +29,7 @@ from lamina_prims.modes import creating  # noqa: E402
 
 __all__ = ["case_names", "check_case", "check_program", "program_names"]
 
-TOLERANCE = {8: 1e-11, 4: 2e-5, 2: 1e-2, 1: 1e-1}
+TOLERANCE = {8: 1e-11, 4: 2e-5, 2: 1e-2, 1: 0.0}
 HOW = ("eager", "compiled", "graphs")
 
 
@@ -49,13 +50,13 @@ def difference(got: Any, want: Any) -> str | None:
 
 def case_names() -> list[str]:
     """The graphs."""
-    return list(CASES)
+    return [*CASES, *FLOAT8_CASES]
 
 
 def check_case(name: str) -> str | None:
     """What is wrong with a graph's results."""
     join_gpu()
-    fn, arrays, _ = CASES[name]
+    fn, arrays, *_ = (CASES | FLOAT8_CASES)[name]
     graph = graph_of(fn, arrays)
     with creating(None):
         wanted = Interpreter(graph, operator).run(*[copied(a) for a in arrays])

@@ -43,7 +43,7 @@ def copied(array: np.ndarray) -> np.ndarray:
     """A copy with the same strides (gaps between elements too)."""
     extent = 1 + sum((n - 1) * abs(s) // array.itemsize for n, s in zip(array.shape, array.strides, strict=True))
     memory = np.zeros(max(extent, 1), array.dtype)
-    copy = np.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
+    copy = np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
     copy[...] = array
     return copy
 

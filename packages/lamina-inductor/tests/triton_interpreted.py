@@ -25,6 +25,7 @@ from tracing import copied, trace
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
 from triton_corpus import CASES, OPERATORS, graph_of
+from triton_float8 import FLOAT8_CASES
 
 from lamina_fx import Graph, Interpreter
 from lamina_fx.symbolic import Expr
@@ -223,6 +224,8 @@ def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray, ki
     if isinstance(value, Operand):
         flat = np.lib.stride_tricks.as_strided(memory[value.buffer], (1 << 30,), (memory[value.buffer].itemsize,))
         return HostTensor(flat[value.offset :])
+    if kind == "*u8" and isinstance(value, str):  # the bytes of float8
+        return HostTensor(memory[value].view(np.uint8))
     return HostTensor(memory[value] if isinstance(value, str) else table(value, memory))
 
 
@@ -235,8 +238,7 @@ def fresh(buffer: Buffer) -> np.ndarray:
     """Memory for a buffer, full of something else."""
     extent = 1 + sum((n - 1) * s for n, s in zip(buffer.shape, buffer.strides, strict=True))
     flat = np.full(max(extent, 1), 77).astype(numpy_dtype(buffer.dtype))
-    strides = [s * flat.itemsize for s in buffer.strides]
-    return np.lib.stride_tricks.as_strided(flat, buffer.shape, strides)
+    return np.ndarray(buffer.shape, flat.dtype, flat, 0, [s * flat.itemsize for s in buffer.strides])
 
 
 def difference(got: np.ndarray, want: np.ndarray) -> str | None:
@@ -246,7 +248,7 @@ def difference(got: np.ndarray, want: np.ndarray) -> str | None:
         return f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}"
     if want.dtype.kind in "biu":
         return None if np.array_equal(got, want) else f"{np.sum(got != want)} of {got.size} differ: {got} {want}"
-    tolerance = {8: 1e-12, 4: 2e-5, 2: 1e-2}[want.dtype.itemsize]
+    tolerance = {8: 1e-12, 4: 2e-5, 2: 1e-2, 1: 0}[want.dtype.itemsize]
     got, want = got.astype(np.float64), want.astype(np.float64)
     if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
         return None
@@ -270,7 +272,7 @@ def check(graph: Graph, inputs: list[np.ndarray]) -> str | None:
 
 def case(name: str) -> str | None:
     """What is wrong with a case of the corpus."""
-    fn, inputs, _ = CASES[name]
+    fn, inputs, *_ = (CASES | FLOAT8_CASES)[name]
     return check(graph_of(fn, inputs), list(inputs))
 
 
@@ -301,9 +303,10 @@ def main(names: list[str]) -> None:
     compute_assembly()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name in names or [*CASES, "bad index", *OPERATORS]:
+    cases = {*CASES, *FLOAT8_CASES}
+    for name in names or [*CASES, *FLOAT8_CASES, "bad index", *OPERATORS]:
         try:
-            report[name] = bad_index() if name == "bad index" else case(name) if name in CASES else samples(name)
+            report[name] = bad_index() if name == "bad index" else case(name) if name in cases else samples(name)
         except Exception as error:  # noqa: BLE001 - the test of this case says what it is
             report[name] = f"{type(error).__name__}: {error}"
     print(json.dumps(report))

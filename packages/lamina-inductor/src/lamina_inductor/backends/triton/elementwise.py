@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lamina_fx import DType, bool_, float32, float64, int32
+from lamina_fx import DType, bool_, float8_e4m3fn, float8_e5m2, float32, float64, int32
 
 from .literals import has_type, language_type, literal
 from .narrow import FAST, FASTER
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
 __all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
+
+_BYTES: dict[DType, str] = {float8_e4m3fn: "e4m3", float8_e5m2: "e5m2"}
+"""Types whose values are bytes, and how the functions that make numbers of them and back are named: the device's own
+conversions take the largest number of float8_e5m2 for infinity, and some devices have none."""
 
 
 def supports(op: str, dtype: DType) -> bool:
@@ -74,6 +78,10 @@ def convert(text: str, source: DType, target: DType) -> str:
     """``text``, a name of type ``source``, as ``target``, as C casts."""
     if source is target:
         return text
+    if source in _BYTES:
+        return convert(f"lm_from_{_BYTES[source]}({text})", float32, target)
+    if target in _BYTES:
+        return f"lm_to_{_BYTES[target]}({convert(text, source, float32)})"
     if target is bool_:
         return f"{text} != 0"
     if source.kind == "float" and target.kind == "int" and target.itemsize < 4:

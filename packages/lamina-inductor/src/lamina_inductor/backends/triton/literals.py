@@ -1,4 +1,4 @@
-"""Element types and constants as Triton text.
+"""Element types and constants as Triton text. Of the float8 types kernels see the bytes (``elementwise.convert``).
 
 >>> from lamina_fx.dtype import bfloat16, float32, float64, int64
 >>> language_type(bfloat16), pointer_type(int64), literal(2, float32), literal(float("-inf"), float32)
@@ -12,7 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from lamina_fx import DType
+from lamina_prims.arrays import converted, numpy_dtype
 
 __all__ = ["has_type", "language_type", "literal", "pointer_type", "typed_literal"]
 
@@ -21,8 +24,7 @@ _TYPES: dict[str, tuple[str, str]] = {
     "uint32": ("tl.uint32", "u32"), "uint64": ("tl.uint64", "u64"), "int8": ("tl.int8", "i8"),
     "int16": ("tl.int16", "i16"), "int32": ("tl.int32", "i32"), "int64": ("tl.int64", "i64"),
     "float16": ("tl.float16", "fp16"), "bfloat16": ("tl.bfloat16", "bf16"), "float32": ("tl.float32", "fp32"),
-    "float64": ("tl.float64", "fp64"), "float8_e4m3fn": ("tl.float8e4nv", "fp8e4nv"),
-    "float8_e5m2": ("tl.float8e5", "fp8e5"),
+    "float64": ("tl.float64", "fp64"), "float8_e4m3fn": ("tl.uint8", "u8"), "float8_e5m2": ("tl.uint8", "u8"),
 }  # fmt: skip
 
 
@@ -70,6 +72,8 @@ def _plain(value: Any, dtype: DType) -> str:
     if dtype.kind == "int":
         return _integer(int(value), dtype)
     value = float(value)
+    if dtype.itemsize == 1:
+        return str(int(converted(np.array(value), numpy_dtype(dtype)).view(np.uint8)))
     if math.isnan(value) or math.isinf(value):
         return f'float("{value}")'
     text = repr(value)

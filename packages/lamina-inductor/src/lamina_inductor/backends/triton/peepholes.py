@@ -47,14 +47,14 @@ def rounded(stmt: Let, own: DType, values: dict[str, Let], pairs: bool) -> str |
     """Text for a conversion of a value of type ``own``, or None: the plain one. ``pairs``: a thread has elements in
     pairs.
 
-    bfloat16 to float32 and back is nothing; float32 to bfloat16 and back is one function.
+    bfloat16 or float8 to float32 and back is nothing; float32 to bfloat16 and back is one function.
     """
     source = values.get(stmt.args[0])  # type: ignore[arg-type]
     if source is None or source.op != "convert_element_type":
         return f"lm_widened({stmt.args[0]})" if pairs and own is bfloat16 and stmt.dtype is float32 else None
     inner = values.get(source.args[0])  # type: ignore[arg-type]
-    if stmt.dtype is bfloat16 and source.dtype is float32:
-        return source.args[0] if inner is not None and inner.dtype is bfloat16 else None  # type: ignore[return-value]
+    if source.dtype is float32 and (stmt.dtype is bfloat16 or stmt.dtype.itemsize == 1):
+        return source.args[0] if inner is not None and inner.dtype is stmt.dtype else None  # type: ignore[return-value]
     if stmt.dtype is float32 and source.dtype is bfloat16 and pairs:
         return f"lm_bfloat16({source.args[0]})" if inner is not None and inner.dtype is float32 else None
     return None

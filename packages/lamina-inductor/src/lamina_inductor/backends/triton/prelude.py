@@ -3,8 +3,14 @@
 NaN wins in ``maximum`` and ``minimum``; integers are divided as in Python, and by zero give 0; a shift by the width or
 more gives 0 or all sign bits. ``lm_philox`` is Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011).
 
+``lm_from_e4m3`` and ``lm_to_e4m3`` (``e5m2``) make numbers of the bytes of float8 values, and back: normal numbers by
+rounding their bits to even, smaller ones by adding a number whose last place is the smallest float8. What is too large
+becomes infinity (e5m2) or the largest number (e4m3, which has no infinity).
+
 ``lm_bfloat16`` rounds float32 values to bfloat16, two in one operation; a conversion there and back takes a slow unit.
 ``lm_widened`` is the way back, also of two, without a shift of the second one.
+
+``lm_done`` counts a program that is done; ``lm_await`` waits until so many are, and sees what they have stored.
 
 ``lm_erf_narrow`` and ``lm_tanh_narrow`` are for ``1 + erf(x)`` and ``1 + tanh(x)`` on the way to bfloat16: the
 relative error of that sum is below 4e-4, a tenth of a unit in the last place of bfloat16, also where the sum is small.
@@ -50,9 +56,57 @@ def lm_widened(x):
         "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2)
 
 @triton.jit
+def lm_from_e4m3(x):
+    u = x.to(tl.uint32)
+    low = u & 0x7F
+    v = tl.where(low < 8, low.to(tl.float32) * 0.001953125, ((low << 20) + 0x3C000000).to(tl.float32, bitcast=True))
+    v = tl.where(low == 0x7F, float("nan"), v)
+    return (v.to(tl.uint32, bitcast=True) | ((u & 0x80) << 24)).to(tl.float32, bitcast=True)
+
+@triton.jit
+def lm_from_e5m2(x):
+    u = x.to(tl.uint32)
+    low = u & 0x7F
+    bits = (low << 21) + tl.where(low < 0x7C, 0x38000000, 0x70000000).to(tl.uint32)
+    v = tl.where(low < 4, low.to(tl.float32) * 1.52587890625e-05, bits.to(tl.float32, bitcast=True))
+    return (v.to(tl.uint32, bitcast=True) | ((u & 0x80) << 24)).to(tl.float32, bitcast=True)
+
+@triton.jit
+def lm_to_float8(
+    x, dropped: tl.constexpr, rebias: tl.constexpr, magic: tl.constexpr, most: tl.constexpr, nan: tl.constexpr
+):
+    u = x.to(tl.uint32, bitcast=True)
+    a = u & 0x7FFFFFFF
+    normal = ((a + ((1 << (dropped - 1)) - 1) + ((a >> dropped) & 1)) >> dropped) - (rebias << (23 - dropped))
+    start = tl.full([], magic, tl.float32)
+    tiny = (tl.abs(x) + start).to(tl.uint32, bitcast=True) - start.to(tl.uint32, bitcast=True)
+    code = tl.minimum(tl.where(a < ((rebias + 1) << 23), tiny, normal), most)
+    code = tl.where(a > 0x7F800000, nan, code)
+    return (code | ((u >> 24) & 0x80)).to(tl.uint8)
+
+@triton.jit
+def lm_to_e4m3(x):
+    return lm_to_float8(x, 20, 120, 16384.0, 0x7E, 0x7F)
+
+@triton.jit
+def lm_to_e5m2(x):
+    return lm_to_float8(x, 21, 112, 128.0, 0x7C, 0x7E)
+
+@triton.jit
 def lm_reciprocal(x):
     return tl.inline_asm_elementwise(
         "rcp.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
+
+@triton.jit
+def lm_done(counter):
+    tl.debug_barrier()
+    tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu")
+
+@triton.jit
+def lm_await(counter, count):
+    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < count:
+        pass
+    tl.debug_barrier()
 
 @triton.jit
 def lm_sum2(a, b, c, d):
