@@ -221,6 +221,8 @@ def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray, ki
     if isinstance(value, TensorDescriptor):
         shape, strides = list(value.operand.shape), list(value.operand.strides)
         return HostDescriptor(_argument(value.operand, memory, scratch), shape, strides, list(value.block))
+    if isinstance(value, Operand) and value.buffer == "scratch":
+        return HostTensor(scratch.view(numpy_dtype(value.dtype))[value.offset :])
     if isinstance(value, Operand):
         flat = np.lib.stride_tricks.as_strided(memory[value.buffer], (1 << 30,), (memory[value.buffer].itemsize,))
         return HostTensor(flat[value.offset :])

@@ -355,6 +355,17 @@ def convolve(stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int =
     return fn
 
 
+def turned(padding: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> Any:
+    """A transposed convolution, as the gradient by an image is one."""
+    return lambda x, w: ops.convolution(x, w, None, (1, 1), padding, dilation, True, (0, 0), 1)
+
+
+def by_weight(ct: Any, x: Any) -> Any:
+    """The gradient of a 3 x 3 convolution's weight."""
+    shape = (ct.shape[1], x.shape[1], 3, 3)
+    return ops.convolution_weight_grad(ct, x, shape, (1, 1), (1, 1), (1, 1), 1)
+
+
 def normalised(x: Any, w: Any, mean: Any, scale: Any, shift: Any, r: Any) -> Any:
     """Convolution, batch norm as at inference, relu, residual."""
     y = convolve(padding=1)(x, w)
@@ -392,6 +403,17 @@ CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] 
     "boxes of a volume": (
         convolve(padding=1, rank=3),
         (floats(1, 32, 4, 5, 6, dtype=np.float16), floats(32, 32, 3, 3, 3, dtype=np.float16)), (DESCRIBED,),
+    ),
+    "gradient by an image": (
+        turned(padding=(2, 1), dilation=(2, 1)), (floats(2, 24, 9, 8), floats(24, 16, 3, 2)), (SMALL,),
+    ),
+    "gradient by an image with channels last": (
+        turned(padding=(1, 1)), (last(floats(2, 32, 7, 6, dtype=BF16)), last(floats(32, 32, 3, 3, dtype=BF16))),
+        (SMALL, DESCRIBED),
+    ),
+    "gradient by a weight": (by_weight, (floats(5, 8, 6, 7), floats(5, 16, 6, 7)), (SMALL, SPLIT)),
+    "gradient by a weight with channels last": (
+        by_weight, (last(floats(9, 8, 6, 7, dtype=BF16)), last(floats(9, 16, 6, 7, dtype=BF16))), (SMALL, SPLIT),
     ),
     "boxes of a line": (
         convolve(padding=2, rank=1), (floats(2, 32, 33, dtype=np.float16), floats(24, 32, 5, dtype=np.float16)),

@@ -36,7 +36,7 @@ class GemmPlan:
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionPlan:
-    """Parameters of a convolution. Inputs are the input and the weight, dense."""
+    """Parameters of a convolution. Inputs are the input and the weight."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -46,8 +46,8 @@ class ConvolutionPlan:
     groups: int
 
     def takes_view(self, item: Value, root: Value) -> bool:
-        """Operands are dense tensors of their own shape."""
-        return item is root
+        """Any strides will do."""
+        return strided_view(item, root) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,8 @@ def _convolution(call: Call) -> Value | None:
     if call["bias"] is not None or input.dtype.kind != "float":
         return None
     # Half types are widened, unless the backend has a kernel that adds up in float32 by itself.
-    direct = compute_dtype(input.dtype) is input.dtype or (
-        not call["transposed"] and call.supports("convolution", input.dtype)
-    )
+    turned = call["transposed"] and (call["groups"] != 1 or any(s != 1 for s in call["stride"]))
+    direct = compute_dtype(input.dtype) is input.dtype or (not turned and call.supports("convolution", input.dtype))
     if not direct:
         input, weight = convert_value(input, float32), convert_value(weight, float32)
     value = call.value("extern", (input, weight), input.dtype)

@@ -66,7 +66,7 @@ def _variants(problem: GemmProblem, base: GemmCandidate) -> list[Candidate]:
         found.append(replace(base, descriptors=True))
         if large and tiles > 132:
             found.append(replace(base, descriptors=True, persistent=True))
-    if not problem.taps and tiles < 264:
+    if tiles < 264 and (not problem.taps or problem.batch == 1):
         steps = -(-problem.k // base.block_k)
         found.extend(replace(base, split=s) for s in _SPLITS if steps >= 4 * s and tiles * s <= 1056)
     return found

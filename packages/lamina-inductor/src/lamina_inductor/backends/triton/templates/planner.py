@@ -24,7 +24,7 @@ from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
 from .attention_split import with_groups_as_rows
 from .attention_text import can_describe_heads
-from .convolution import convolution_launches, is_convolution
+from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
 from .gemm import can_describe, gemm_launches, is_gemm
 from .prologue import Prologue
@@ -113,6 +113,7 @@ class TemplatePlanner:
                 return self._rounded(attention_problem(rows)), lambda c: attention_launches(rows, c, wide)
             return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
+            step = as_plain(step)
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
             problem = self._rounded(convolution_problem(step, program, self.tf32))
