@@ -23,7 +23,12 @@ __all__ = ["Emitter", "Reduce", "Scan", "Unfusable", "linear_index"]
 
 
 class Unfusable(Exception):
-    """A group needs a value at an index where its loops do not have it. The scheduler then cuts the group apart."""
+    """A group needs a value at an index where its loops do not have it. The scheduler then cuts the group apart:
+    ``members``, by their places in the program."""
+
+    def __init__(self, text: str, members: frozenset[int] = frozenset()) -> None:
+        super().__init__(text)
+        self.members = members
 
 
 def linear_index(index: Index, strides: tuple[Size, ...]) -> Size:

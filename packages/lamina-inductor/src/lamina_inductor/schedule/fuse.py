@@ -46,6 +46,7 @@ class Fusion:
     lowered: LoweredGraph
     fuse_limit: int = 192
     late: int = 1 << 40
+    apart: frozenset[int] = frozenset()
     where: dict[Value, Any] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     steps: list[ExternStep] = field(default_factory=list)
@@ -64,6 +65,12 @@ class Fusion:
     def explain(self, producer: str, consumer: str, fused: bool, why: str) -> None:
         """Remember a decision."""
         self.reasons.append(Reason(producer, consumer, fused, why))
+
+    def takes(self, group: Group, *values: Value) -> bool:
+        """May the group compute these values, too? Not when it is large enough, or one of them must be alone."""
+        if len(group.members) + len(values) > self.fuse_limit:
+            return False
+        return not self.apart or not any(v.order in self.apart for v in (*group.members, *values))
 
     def written(self) -> set[Value]:
         """Values that are written back to inputs."""
@@ -122,10 +129,12 @@ class Fusion:
         return group, tuple(index)
 
 
-def fuse(lowered: LoweredGraph, *, fuse_limit: int = 192, late: int = 1 << 40) -> Fusion:
+def fuse(
+    lowered: LoweredGraph, *, fuse_limit: int = 192, late: int = 1 << 40, apart: frozenset[int] = frozenset()
+) -> Fusion:
     """Group the values of a lowered graph into kernels. ``late``: how long the rows may be in a kernel that also
-    reduces over its rows."""
-    fusion = Fusion(lowered, fuse_limit, late)
+    reduces over its rows. ``apart``: places in the program of values that have a kernel each."""
+    fusion = Fusion(lowered, fuse_limit, late, apart)
     for value in lowered.values:
         _place(fusion, value)
     for value in (*lowered.outputs, *(v for _, v in lowered.writes)):

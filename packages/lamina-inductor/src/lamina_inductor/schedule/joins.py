@@ -86,7 +86,7 @@ def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
 
 def may_join_point(fusion: Any, group: Group, value: Value, index: Index) -> bool | None:
     """None when ``group`` cannot compute ``value`` at ``index``; otherwise whether the value would be late."""
-    if len(group.members) >= fusion.fuse_limit or not group.alive:
+    if not fusion.takes(group, value) or not group.alive:
         return None
     late: bool | None = None
     for item in value.inputs:
@@ -165,7 +165,9 @@ def place_gather(fusion: Any, value: Value) -> bool:
     base = chain[-1].inputs[0] if chain else value.inputs[0]
     group = fusion.where.get(base)
     dim = value.gathers
-    if type(group) is not Group or not group.inner or not is_bijective(chain) or base in group.late:
+    if type(group) is not Group or not fusion.takes(group, value):
+        return False
+    if not group.inner or not is_bijective(chain) or base in group.late:
         return False
     full = index_above(chain, group.index[base], group)
     if full is None or free(full[dim]) != group.inner or _uses((*full[:dim], *full[dim + 1 :]), group.inner):
@@ -239,7 +241,7 @@ def _add_reduction(fusion: Any, group: Group, value: Value, full: Index, late: b
 
 def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None, full: Index) -> str | None:
     """Add ``value`` to ``group``; a text says why not."""
-    if len(group.members) >= fusion.fuse_limit:
+    if not fusion.takes(group, value):
         return "the kernel is large enough"
     if group.scan is not None:
         return "a scan runs in its loops"

@@ -11,7 +11,7 @@ from lamina_fx.symbolic import Expr, Symbol
 
 from ..ir.kernel import BindIndex, BufferParam, IndexValue, Kernel, Load, Loop, Store, walk
 from ..ir.loops import Index, Size, Value
-from .emitter import Emitter, linear_index
+from .emitter import Emitter, Unfusable, linear_index
 from .groups import Group
 from .nests import build_nest
 from .row_nest import Partial
@@ -64,7 +64,25 @@ def build_kernel(
 ) -> BuiltKernel:
     """Write the kernel of ``group``. ``place``: where a value that others made lies; ``targets``: where to store a
     member;
-    ``columns``: make the phase run over rows of so many elements, if that is possible; ``nest``: makes the loops."""
+    ``columns``: make the phase run over rows of so many elements, if that is possible; ``nest``: makes the loops.
+
+    Raises:
+        Unfusable: its members cannot be computed by one kernel.
+    """
+    try:
+        return _build_kernel(group, place, targets, first_check, columns, nest)
+    except Unfusable as error:
+        raise Unfusable(str(error), frozenset([m.order for m in group.members])) from error
+
+
+def _build_kernel(
+    group: Group,
+    place: Callable[[Value], Target | None],
+    targets: Callable[[Value], list[Target]],
+    first_check: int,
+    columns: Size | None,
+    nest: Callable[..., Any],
+) -> BuiltKernel:
     params = _Params()
 
     def where(value: Value) -> tuple[str, tuple[Size, ...]] | None:

@@ -41,7 +41,8 @@ def materialize(fusion: Fusion) -> None:
         if type(home) is not Group:
             continue
         outside = readers.get(value)
-        if outside is not None and value not in fusion.required and _recompute(value, home, outside, live):
+        stays = value in fusion.required or value.order in fusion.apart
+        if outside is not None and not stays and _recompute(value, home, outside, live):
             for reader in outside.values():
                 reader.sources.pop(value, None)
                 for base in fusion.reads(value):

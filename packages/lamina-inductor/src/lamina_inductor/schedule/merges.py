@@ -18,7 +18,7 @@ def merge_producer(
     fusion: Any, producer: Group, consumer: Group, value: Value, wanted: Index, bijective: bool
 ) -> str | None:
     """Move ``producer``'s members to ``consumer``, which reads ``value`` at ``wanted``. A text says why not."""
-    if len(producer.members) + len(consumer.members) > fusion.fuse_limit:
+    if not fusion.takes(consumer, *producer.members):
         return "the kernel is large enough"
     if any(v in consumer.sources for v in producer.late):
         return "it reads the result of a reduction over all rows"

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lamina_fx import CPU, DType, Graph, TensorSpec
+from lamina_fx import DType, Graph, TensorSpec
 
 from ..ir.loops import Value
-from ..ir.program import Buffer, Check, CopyBuffer, Program, Result, SizeSource
+from ..ir.program import Buffer, Check, CopyBuffer, Program, Result
 from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
-from ..lower.pointwise import DIVISIONS
 from ..lower.scatters import ScatterPlan
 from ..lower.table import size_of, sizes_of
 from .emitter import Unfusable
@@ -24,6 +23,7 @@ from .kernels import BuiltKernel, Target, build_kernel, build_scatter, safe_in_p
 from .materialize import materialize
 from .order import StepList, order_steps, readers_of
 from .row_values import merge_row_values
+from .signature import check_of, device_of, size_sources
 from .steps import extern_step, whole
 from .style import CPU_LOOPS, LoopStyle
 from .trace import numel, same_size
@@ -43,16 +43,22 @@ def build_program(
     ``supports(op, dtype)``: can the backend print this elementwise operator; what it cannot runs by the operator's
     reference. ``loops``: the loops that the kernels are made of.
     """
-    try:
-        return _build(graph, name, supports, loops)
-    except Unfusable:  # loops were joined that cannot be: right comes before fast
-        return _build(graph, name, supports, replace(loops, fuse_limit=1))
+    apart: frozenset[int] = frozenset()
+    while True:
+        try:
+            return _build(graph, name, supports, loops, apart)
+        except Unfusable as error:  # loops were joined that cannot be: each of their values gets a kernel
+            if error.members <= apart:
+                return _build(graph, name, supports, replace(loops, fuse_limit=1), apart)
+            apart |= error.members
 
 
-def _build(graph: Graph, name: str, supports: Callable[[str, DType], bool], loops: LoopStyle) -> Program:
+def _build(
+    graph: Graph, name: str, supports: Callable[[str, DType], bool], loops: LoopStyle, apart: frozenset[int]
+) -> Program:
     lowered = lower_graph(graph, supports=supports)
     choose_layouts(lowered.values, lowered.outputs, loops.images_last)
-    fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late)
+    fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late, apart=apart)
     materialize(fusion)
     if loops.tiles:
         merge_row_values(fusion)
@@ -186,7 +192,7 @@ class _Assembly:
         if self.loops.tiles and not fits and self.epilogues.pop(group.number, None) is not None:
             built = self._build(group, writes)
         for source, dim in built.checks:
-            self.checks.append(_check(len(self.checks) + 1, source, dim))
+            self.checks.append(check_of(len(self.checks) + 1, source, dim))
         if fits:
             product = self.epilogues[group.number]
             buffer = self.place[product.value].buffer
@@ -223,7 +229,7 @@ class _Assembly:
 
         built = build_scatter(value, place, self.place[value], len(self.checks) + 1, self.loops.scatter)
         for source, dim in built.checks:
-            self.checks.append(_check(len(self.checks) + 1, source, dim))
+            self.checks.append(check_of(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)
         for target in self.targets.get(value, ()):
             if target.buffer != self.place[value].buffer:
@@ -302,50 +308,13 @@ class _Assembly:
             name=self.name,
             inputs=tuple([self.buffers[v.buffer] if type(v) is Value else None for v in self.lowered.inputs]),
             buffers=buffers,
-            sizes=_size_sources(self.lowered),
+            sizes=size_sources(self.lowered),
             steps=tuple(steps.final),
             outputs=tuple(self.results),
             workspace=workspace,
-            device=_device(self.lowered),
+            device=device_of(self.lowered),
             constants=tuple([array for _, array in self.lowered.constants]),
             checks=tuple(self.checks),
             writes=tuple(dict.fromkeys(number for number, _ in self.lowered.writes)),
             meta={"reasons": tuple(self.fusion.reasons), "calls": tuple(steps.calls)},
         )
-
-
-_RUNTIME_ERRORS = frozenset(("gather", "scatter", "scatter_add", "scatter_reduce"))
-"""Operators that raise this in eager, too, where an index is out of range."""
-
-
-def _check(number: int, source: Value, dim: int) -> Check:
-    _, op, line = source.origin
-    where = f" (at {line})" if line else ""
-    if op in DIVISIONS:
-        return Check(number, "RuntimeError", f"ZeroDivisionError: integer division or modulo by zero{where}", 1)
-    size = source.inputs[0].shape[dim]
-    kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
-    return Check(number, kind, f"{op}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}", size)
-
-
-def _device(lowered: LoweredGraph) -> Any:
-    for spec in lowered.input_specs:
-        if isinstance(spec, TensorSpec):
-            return spec.device
-    return CPU
-
-
-def _size_sources(lowered: LoweredGraph) -> tuple[SizeSource, ...]:
-    """The first place where each size symbol can be read."""
-    from lamina_fx.symbolic import Symbol
-
-    found: dict[Any, SizeSource] = {}
-    for number, value in enumerate(lowered.inputs):
-        if isinstance(value, Symbol):
-            found.setdefault(value, SizeSource(value, number))
-    for number, value in enumerate(lowered.inputs):
-        if type(value) is Value:
-            for dim, size in enumerate(value.shape):
-                if isinstance(size, Symbol):
-                    found.setdefault(size, SizeSource(size, number, dim))
-    return tuple(found.values())

@@ -23,7 +23,7 @@ def place_scan(fusion: Any, value: Value) -> None:
     home = fusion.where.get(base)
     if type(home) is Group:
         index = index_above(chain, home.index[base], home)
-        if index is not None and base not in home.late and _may_scan(fusion, home, index, dim):
+        if index is not None and base not in home.late and _may_scan(home, index, dim) and fusion.takes(home, value):
             home.scan = index[dim]  # type: ignore[assignment]
             fusion.add_member(home, value, index)
             fusion.explain(base.name, value.name, True, "scans in the same loops")
@@ -36,8 +36,8 @@ def place_scan(fusion: Any, value: Value) -> None:
         fusion.explain(base.name, value.name, why is None, why or "producer's loops joined")
 
 
-def _may_scan(fusion: Any, group: Group, index: Index, dim: int) -> bool:
-    if group.inner is not None or group.late or len(group.members) >= fusion.fuse_limit:
+def _may_scan(group: Group, index: Index, dim: int) -> bool:
+    if group.inner is not None or group.late:
         return False
     axes = [i for i in index if type(i) is not int]
     plain = all(isinstance(i, Symbol) for i in axes) and len(set(axes)) == len(axes) == len(group.axes)

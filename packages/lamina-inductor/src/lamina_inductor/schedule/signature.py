@@ -1,0 +1,51 @@
+"""What a program tells whoever calls it: which errors it finds, its device, where its sizes are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina_fx import CPU, TensorSpec
+from lamina_fx.symbolic import Symbol
+
+from ..ir.loops import Value
+from ..ir.program import Check, SizeSource
+from ..lower.graph import LoweredGraph
+from ..lower.pointwise import DIVISIONS
+
+__all__ = ["check_of", "device_of", "size_sources"]
+
+_RUNTIME_ERRORS = frozenset(("gather", "scatter", "scatter_add", "scatter_reduce"))
+"""Operators that raise this in eager, too, where an index is out of range."""
+
+
+def check_of(number: int, source: Value, dim: int) -> Check:
+    """What an index of ``source`` out of range raises."""
+    _, op, line = source.origin
+    where = f" (at {line})" if line else ""
+    if op in DIVISIONS:
+        return Check(number, "RuntimeError", f"ZeroDivisionError: integer division or modulo by zero{where}", 1)
+    size = source.inputs[0].shape[dim]
+    kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
+    return Check(number, kind, f"{op}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}", size)
+
+
+def device_of(lowered: LoweredGraph) -> Any:
+    """Where the inputs are."""
+    for spec in lowered.input_specs:
+        if isinstance(spec, TensorSpec):
+            return spec.device
+    return CPU
+
+
+def size_sources(lowered: LoweredGraph) -> tuple[SizeSource, ...]:
+    """The first place where each size symbol can be read."""
+    found: dict[Any, SizeSource] = {}
+    for number, value in enumerate(lowered.inputs):
+        if isinstance(value, Symbol):
+            found.setdefault(value, SizeSource(value, number))
+    for number, value in enumerate(lowered.inputs):
+        if type(value) is Value:
+            for dim, size in enumerate(value.shape):
+                if isinstance(size, Symbol):
+                    found.setdefault(size, SizeSource(size, number, dim))
+    return tuple(found.values())
