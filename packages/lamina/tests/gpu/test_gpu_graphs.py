@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -184,7 +185,9 @@ def test_a_bad_index_in_a_graph(device: StubDevice) -> None:
     run, table = captured(lambda i, w: F.embedding(i, w) * 2), X.cuda()
     for _ in range(3):
         run(lamina.tensor([1, 2]).cuda(), table)
-    with pytest.raises(IndexError, match=r"index 99 is out of bounds for dimension 0 with size 37.*test_gpu_graphs.py:\d+"):
+    with pytest.raises(
+        IndexError, match=r"index 99 is out of bounds for dimension 0 with size 37.*test_gpu_graphs.py:\d+"
+    ):
         run(lamina.tensor([1, 99]).cuda(), table)
         lamina.cuda.synchronize()
     same(run(lamina.tensor([1, 2]).cuda(), table), X[1:3] * 2)
@@ -272,3 +275,32 @@ def test_sizes_that_are_new_at_each_call_make_no_graphs(device: StubDevice) -> N
     for n in (*range(2, 30), 4, 4, 5, 6, 6):
         same(run(X[:n].cuda()), X[:n].softmax(-1).sum(0))
     assert graphs() == 2
+
+
+# -- inside of graphs that others capture -------------------------------------------------------------------------
+
+
+def test_a_table_in_somebodys_graph_stays_as_it_was_captured(device: StubDevice) -> None:
+    def step(x: Any, *weights: Any) -> None:
+        for w in weights:
+            w.mul_(0.5).add_(x)
+
+    run, x, side = lamina.compile(step), lamina.ones(6).cuda(), lamina.cuda.Stream()
+    first, second = ([(lamina.ones(6) * k).cuda() for k in range(5)] for _ in range(2))
+    run(x, *first)
+    library, stream = device.library, ctypes.c_void_p(side.cuda_stream)
+    graph, ready = ctypes.c_void_p(), ctypes.c_void_p()
+    library.cuStreamBeginCapture_v2(stream, 2)
+    with lamina.cuda.stream(side):
+        run(x, *second)
+    library.cuStreamEndCapture(stream, ctypes.byref(graph))
+    library.cuGraphInstantiateWithFlags(ctypes.byref(ready), graph, ctypes.c_ulonglong(0))
+    for _ in range(3):  # with a graph of our own from the second call on
+        run(x, *first)
+    assert any(launch.name.endswith("_table") for launch in device.launches)
+    for w, k in zip(second, range(5), strict=True):
+        same(w, lamina.ones(6) * k)  # only noted so far
+    library.cuGraphLaunch(ready, stream)
+    for w, v, k in zip(first, second, range(5), strict=True):
+        same(v, lamina.ones(6) * (k * 0.5 + 1))
+        same(w, lamina.ones(6) * (k / 16 + 1.875))

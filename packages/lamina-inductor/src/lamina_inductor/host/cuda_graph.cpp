@@ -83,16 +83,10 @@ bool reserve(GpuCall &call, GpuGraph &graph) {
     return true;
 }
 
-Opaque capture_stream(int device) {
-    static Opaque streams[kDevices];
-    if (!streams[device]) lm_cuda_ok(lm_cuda()->stream_create(&streams[device], 1), "making a stream"); // 1: beside the default stream
-    return streams[device];
-}
-
 // Captures the steps over the addresses of the call.
 bool capture(GpuCall &call, GpuGraph &graph, DevicePtr workspace) {
     const Driver *cuda = lm_cuda();
-    Opaque stream = capture_stream(call.plan.device), own = call.stream;
+    Opaque stream = lm_gpu_side_stream(call.plan.device), own = call.stream;
     std::string doing = std::string(PyUnicode_AsUTF8(call.plan.name)) + ": capturing a CUDA graph";
     if (!stream || !lm_cuda_ok(cuda->begin_capture(stream, 2), doing.c_str())) return false; // 2: other threads may go on
     call.stream = stream, call.nodes = &graph.nodes;
@@ -190,6 +184,12 @@ bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr worksp
 }
 
 } // namespace
+
+Opaque lm_gpu_side_stream(int device) {
+    static Opaque streams[kDevices];
+    if (!streams[device]) lm_cuda_ok(lm_cuda()->stream_create(&streams[device], 1), "making a stream"); // 1: beside the default stream
+    return streams[device];
+}
 
 bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
     GpuGraphs &graphs = *program->graphs;

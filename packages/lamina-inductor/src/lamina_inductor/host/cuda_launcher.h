@@ -49,6 +49,7 @@ struct GpuCall {
     std::vector<Opaque> *marks = nullptr; // events between the steps, where these are timed
     std::vector<Opaque> *nodes = nullptr; // what launches become, while they are captured
     std::vector<TableCopy> *tables;
+    bool noted = false; // somebody captures the stream
     std::vector<int64_t> table_values;
 
     explicit GpuCall(GpuPlan &p) : plan(p), tables(&p.table_copies) {}
@@ -99,6 +100,7 @@ void lm_gpu_error_forget(GpuPlan *plan);
 PyObject *lm_gpu_check_errors(PyObject *, PyObject *);
 
 // cuda_graph.cpp
+Opaque lm_gpu_side_stream(int device); // on which nothing of the caller's runs; null with an exception set
 bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace); // in place of `lm_gpu_run`
 void lm_gpu_drop_graphs(GpuProgram *program);
 

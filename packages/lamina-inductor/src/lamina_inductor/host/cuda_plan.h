@@ -115,6 +115,7 @@ struct GpuPlan {
     std::vector<std::unique_ptr<Descriptor>> descriptors;
     std::vector<Table> tables;
     std::vector<TableCopy> table_copies;
+    std::vector<DevicePtr> noted_tables; // in somebody's graphs
     std::vector<LaunchStep> launches;
     std::vector<ProductStep> products;
     std::vector<CallStep> calls;

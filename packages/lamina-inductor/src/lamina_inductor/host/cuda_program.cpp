@@ -54,11 +54,13 @@ bool run(GpuProgram *program, GpuCall &call) {
     GpuPlan &plan = call.plan;
     GpuBlock block;
     // Somebody captures this stream: what the program uses must stay as it is for as long as that graph lives.
-    bool noted = lm_cuda_capturing(call.stream);
-    if (!lm_gpu_make_outputs(call) || !lm_gpu_take(call.abi, plan.device, call.stream, call.slots[plan.workspace_bytes], noted, &block)) return false;
+    call.noted = lm_cuda_capturing(call.stream);
+    std::vector<TableCopy> noted_tables(call.noted ? plan.tables.size() : 0);
+    if (call.noted) call.tables = &noted_tables;
+    if (!lm_gpu_make_outputs(call) || !lm_gpu_take(call.abi, plan.device, call.stream, call.slots[plan.workspace_bytes], call.noted, &block)) return false;
     call.addresses.insert(call.addresses.end(), plan.constants_at.begin(), plan.constants_at.end());
     for (int offset : plan.workspace_offsets) call.addresses.push_back(block.address + (DevicePtr)call.slots[offset]);
-    bool graph = plan.captured && plan.warm && !noted && !call.marks && !block.tensor;
+    bool graph = plan.captured && plan.warm && !call.noted && !call.marks && !block.tensor;
     bool fine = lm_gpu_stage_inputs(call, block.address) &&
                 (graph ? lm_gpu_replay(program, call, block.address) : lm_gpu_fill_tables(call) && lm_gpu_run(call, block.address));
     plan.warm |= fine; // the first call loads kernels and libraries, which a capture must not see
@@ -113,6 +115,7 @@ void program_dealloc(PyObject *self) {
             for (DevicePtr address : program->plan->constants_at) cuda->mem_free(address);
             for (TableCopy &table : program->plan->table_copies)
                 if (table.at) cuda->mem_free(table.at);
+            for (DevicePtr table : program->plan->noted_tables) cuda->mem_free(table);
             for (GpuKernel &kernel : program->plan->kernels) cuda->module_unload(kernel.module);
             lm_cuda_leave(before);
         }

@@ -194,6 +194,17 @@ bool lm_gpu_load(GpuPlan &plan, Opaque stream) {
     return plan.loaded = true;
 }
 
+// A table for a graph that somebody captures: it stays as it is, and is written now, not when the graph runs.
+static bool keep_table(GpuCall &call, TableCopy &copy, const std::vector<int64_t> &now) {
+    const Driver *cuda = lm_cuda();
+    size_t bytes = now.size() * sizeof(int64_t);
+    Opaque stream = lm_gpu_side_stream(call.plan.device);
+    if (!stream || !lm_cuda_ok(cuda->mem_alloc(&copy.at, bytes), "memory for a table")) return false;
+    call.plan.noted_tables.push_back(copy.at);
+    return lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, stream), "copying a table") &&
+           lm_cuda_ok(cuda->stream_synchronize(stream), "copying a table");
+}
+
 bool lm_gpu_fill_tables(GpuCall &call) {
     const Driver *cuda = lm_cuda();
     for (size_t t = 0; t < call.plan.tables.size(); ++t) {
@@ -203,6 +214,10 @@ bool lm_gpu_fill_tables(GpuCall &call) {
         now.resize(table.size());
         for (size_t i = 0; i < table.size(); ++i)
             now[i] = table[i].kind == kPointer ? (int64_t)call.at(table[i].place) : call.slots[table[i].value];
+        if (call.noted) {
+            if (!keep_table(call, copy, now)) return false;
+            continue;
+        }
         if (copy.at && now == copy.values && copy.stream == call.stream) continue;
         size_t bytes = now.size() * sizeof(int64_t);
         if (!copy.at && !lm_cuda_ok(cuda->mem_alloc(&copy.at, bytes), "memory for a table")) return false;
