@@ -23,9 +23,9 @@ sys.path[:0] = [str(Path(__file__).parent)]
 import features_devices  # noqa: E402, F401  (each adds to the list)
 import features_operators  # noqa: E402, F401
 import features_training  # noqa: E402, F401
-from feature_list import FEATURES, LeftOut  # noqa: E402
+from feature_list import FEATURES, LeftOut, raises  # noqa: E402
 
-__all__ = ["FEATURES", "LeftOut", "run"]
+__all__ = ["FEATURES", "LeftOut", "raises", "run"]
 
 
 def run(only: list[str]) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,12 @@ class StubGraph:
             step()
 
 
+class _Thread(threading.local):
+    """Of each thread: its device."""
+
+    device = 0
+
+
 class StubProvider:
     """The provider of stub devices.
 
@@ -77,9 +84,9 @@ class StubProvider:
 
     def __init__(self, devices: int = 1, memory: int = 1 << 32) -> None:
         self.devices = [StubDevice(i, memory) for i in range(devices)]
-        self._current = 0
+        self._thread = _Thread()
         self.namespace = DeviceNamespace(make_namespace())
-        StubNamespace.current = staticmethod(lambda: self.devices[self._current])
+        StubNamespace.current = staticmethod(lambda: self.devices[self._thread.device])
 
     def statistics(self, index: int = 0) -> StubStatistics:
         """What a device was asked to do so far."""
@@ -91,11 +98,11 @@ class StubProvider:
 
     def current_device(self) -> int:
         """The device on which arrays are made."""
-        return self._current
+        return self._thread.device
 
     def set_device(self, index: int) -> None:
         """Make arrays there."""
-        self._current = index
+        self._thread.device = index
 
     def properties(self, index: int) -> DeviceProperties:
         """An H100's numbers, so that sizes chosen by them are ordinary ones."""
@@ -208,10 +215,10 @@ class StubProvider:
         dtype, shape = np.dtype(given["typestr"]), given["shape"]
         steps = given.get("strides")
         strides = _row_major(shape) if steps is None else tuple(s // dtype.itemsize for s in steps)
-        return self.from_memory(given["data"][0], shape, strides, dtype, self._current, value)
+        return self.from_memory(given["data"][0], shape, strides, dtype, self._thread.device, value)
 
     def _over(self, host: np.ndarray[Any, Any], owner: Any) -> StubArray:
-        memory = StubMemory(self.devices[self._current], 0)
+        memory = StubMemory(self.devices[self._thread.device], 0)
         memory.owner = (host, owner)
         return StubArray(host, memory)
 
