@@ -85,6 +85,19 @@ def comparisons(x: Any, y: Any) -> Any:
     return near, ops.where(near, x, 0.5), ops.ge(x, 0.25), ops.convert_element_type(ops.mul(y, 10.0), int32)
 
 
+def beside(dtype: Any) -> tuple[np.ndarray, ...]:
+    """A third of a half type's numbers, where to go from each, and the number there."""
+    x = np.arange(0, 1 << 16, 3, dtype=np.uint16).view(dtype)
+    y = np.resize(np.array([np.inf, 0.0, -np.inf, 1.0, -1e-7], np.float32).astype(dtype), x.shape)
+    with np.errstate(invalid="ignore"):
+        return x, y, np.nextafter(x, y)
+
+
+def neighbours(x: Any, y: Any, wanted: Any) -> Any:
+    found = ops.nextafter(x, y)
+    return ops.eq(found, wanted), ops.isnan(found), ops.signbit(found)
+
+
 def extrema(x: Any) -> Any:
     return ops.amax(x, 1), ops.amin(x, 1), ops.argmax(x, 1), ops.argmin(x, 1)
 
@@ -145,6 +158,8 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         lambda x: ops.convert_element_type(ops.mul(ops.convert_element_type(x, float32), 1.1), bfloat16),
         (floats(70, dtype=np.float16),), 1,
     ),
+    "neighbours in half": (neighbours, beside(np.float16), 1),
+    "neighbours in bfloat16": (neighbours, beside(ml_dtypes.bfloat16), 1),
     "half sums": (lambda x: (ops.sum(x, 1), ops.add(x, x)), (floats(6, 40, dtype=np.float16),), 1),
     "dropout": (lambda s, x: ops.dropout_with_state(x, 0.3, s), (STATE, floats(11, 29)), 1),
     "random words": (lambda s: ops.philox(s, (101,)), (np.array([2**62 + 5, -2], np.int64),), 1),

@@ -35,6 +35,7 @@ class Elementwise:
         allowed: the kinds that the operator takes; others raise a RuntimeError.
         advice: what to do instead, at the end of that message.
         exact: the reference wants float16 and bfloat16 operands as they are.
+        rounds: numbers beside half types are rounded to them first: the half nearest 0.1 equals 0.1.
         tensors: how many leading arguments must be tensors (the others may be Python scalars).
         conditions: how many leading arguments are bool tensors that take no part in promotion.
     """
@@ -47,6 +48,7 @@ class Elementwise:
         *,
         advice: str = "",
         exact: bool = False,
+        rounds: bool = False,
         tensors: int = 0,
         conditions: int = 0,
     ) -> None:
@@ -55,6 +57,7 @@ class Elementwise:
         self.allowed = frozenset(allowed.split())
         self.advice = advice
         self.exact = exact
+        self.rounds = rounds
         self.tensors = max(tensors, conditions)
         self.conditions = conditions
         self._cache: dict[Any, tuple[DType, DType]] = {}
@@ -147,6 +150,8 @@ class Elementwise:
             half = not self.exact and compute.kind == "float" and compute.itemsize < 4
             to = np.dtype(np.float32) if half else numpy_dtype(compute)
             first = self.conditions
+            if self.rounds:
+                args = tuple([_rounded(a, compute) for a in args])
             operands = [*args[:first], *(_as_array(xp, a, numpy_dtype(compute), to) for a in args[first:])]
             with np.errstate(all="ignore"):
                 try:
@@ -166,6 +171,8 @@ class Elementwise:
     def is_strict(self, args: tuple[Any, ...]) -> bool:
         """Are all operands (specs) of one shape, device and the dtype in which to compute, or scalars of its kind."""
         compute, _ = self.dtypes(*args)
+        if self.rounds and any(type(a) is float and a == a and a != _rounded(a, compute) for a in args):
+            return False
         shape: Any = None
         device: Any = None
         for position, value in enumerate(args):
@@ -200,8 +207,16 @@ class Elementwise:
                     value = ops.broadcast_in_dim(value, shape, tuple(range(lead, len(shape))))
             elif type(value) in _KINDS and _KINDS[type(value)] != compute.kind:
                 value = _CAST[compute.kind](value)
-            operands.append(value)
+            operands.append(_rounded(value, compute) if self.rounds else value)
         return tuple(operands)
+
+
+def _rounded(value: Any, dtype: DType) -> Any:
+    """A number as the nearest one of a half type; anything else as it is."""
+    if type(value) not in (int, float) or dtype.kind != "float" or dtype.itemsize > 2:
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.asarray(float(value)).astype(numpy_dtype(dtype)))
 
 
 def _as_array(xp: Any, value: Any, rounded: np.dtype[Any], to: np.dtype[Any]) -> Any:

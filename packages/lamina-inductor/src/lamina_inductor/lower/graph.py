@@ -10,7 +10,7 @@ from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec, bool_
 from lamina_prims import operator
 
 from ..ir.loops import Size, Value
-from . import attention, externs, indexing, pointwise, reductions, scans, scatters, views, windows  # noqa: F401  (fill the table)
+from . import attention, externs, indexing, pointwise, reductions, scans, scatters, spacing, views, windows  # noqa: F401  (fill the table)
 from .table import RULES, Call, size_of, sizes_of
 
 __all__ = ["LoweredGraph", "lower_graph"]

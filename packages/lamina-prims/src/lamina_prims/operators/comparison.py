@@ -23,7 +23,7 @@ def _compare(id: str, reference: str, words: str, kinds: str, *aliases: str, dun
     compare.__doc__ = f"Is input {words} other, elementwise; nan compares false (true for ne)."
     declared = primitive(
         names=(*both(id, *aliases), f"Tensor.{dunder}"),
-        meta=Elementwise(id, "bool", kinds),
+        meta=Elementwise(id, "bool", kinds, rounds=True),
         reference=reference,
         samples=binary(),
         errors=[error(RuntimeError, "do not broadcast", tensor(2, 3), tensor(2, 4))],

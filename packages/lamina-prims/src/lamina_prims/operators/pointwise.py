@@ -231,7 +231,7 @@ def _(ct, needs):
 
 @primitive(
     names=("remainder", "Tensor.remainder", "Tensor.__mod__"),
-    meta=Elementwise("remainder", allowed=_REAL),
+    meta=Elementwise("remainder", allowed=_REAL, rounds=True),
     reference=_remainder,
     samples=binary(low=1.0, high=5.0),
     errors=[_MISMATCH, _BY_ZERO],
@@ -255,7 +255,7 @@ def rremainder(input: Tensor, other: Tensor | Scalar) -> Tensor:
 
 @primitive(
     names=both("fmod"),
-    meta=Elementwise("fmod", allowed=_REAL),
+    meta=Elementwise("fmod", allowed=_REAL, rounds=True),
     reference=_fmod,
     samples=binary(low=1.0, high=5.0),
     errors=[_MISMATCH, _BY_ZERO],

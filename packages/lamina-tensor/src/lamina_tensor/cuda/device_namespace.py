@@ -49,6 +49,18 @@ class DeviceNamespace:
             a, v = a.astype(np.float32), v.astype(np.float32)
         return self._library.searchsorted(a, v, side=side, sorter=sorter)
 
+    def nextafter(self, a: Any, b: Any) -> Any:
+        """As C's, by the order of bits: CuPy's has no neighbour of an infinite float16, and none of tiny float32."""
+        xp, dtype = self._library, a.dtype
+        whole = np.dtype(f"i{dtype.itemsize}")
+        least, zero = whole.type(np.iinfo(whole).min), whole.type(0)
+        bits = a.view(whole)
+        x, y = (xp.where(n < 0, least - n, n) for n in (bits, b.view(whole)))  # in the order of the numbers
+        to = x + (y > x).astype(whole) - (y < x).astype(whole)
+        negative = (to < 0) | ((to == 0) & (xp.where(x == y, b.view(whole), bits) < 0))
+        value = xp.where(negative, least - xp.minimum(to, zero), to).astype(whole).view(dtype)
+        return xp.where(xp.isnan(a) | xp.isnan(b), dtype.type(np.nan), value)
+
     def extremes(self, index: Any) -> tuple[int, int]:
         """The least and the largest of an array of integers, for a check: one copy to the host.
 
