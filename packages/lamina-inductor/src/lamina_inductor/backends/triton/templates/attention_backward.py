@@ -17,9 +17,9 @@ from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
 from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for
-from .attention_text import Scores, lead_lines, padded, rows_at
+from .attention_text import HELD, MOST_EDGES, Scores, edge_tiles, held, lead_lines, padded, rows_at
 from .gemm import ceil_div
-from .kernel_text import KernelText
+from .kernel_text import KernelText, is_multiple
 from .mask_lists import mask_lists
 
 __all__ = ["attention_backward_launches"]
@@ -102,7 +102,7 @@ class _Walk:
         text.add(f"start = tl.program_id(0) * {block}", f"{own} = start + tl.arange(0, {block})")
         for name in self.names:
             across = "VALUES" if name == "value" else "WIDTH"
-            text.add(f"d_{name} = tl.zeros([{block}, {across}], tl.float32)")
+            text.add(f"d_{name} = tl.zeros([{block}, {across}], tl.int32)")
         parts: Any = 1
         for size in summed:
             parts = parts * size
@@ -156,22 +156,31 @@ class _Walk:
         self.text.add(f"k = {scores.rows('key', 'n', start, keys)}", f"v = {scores.rows('value', 'n', start, keys)}")
 
     def _walk_keys(self) -> None:
-        step, text, scores = self.step, self.text, self.scores
-        keys = scores.keys
+        text, scores = self.text, self.scores
         if self.lists is not None:
             self._walk_lists("n", "start // BLOCK_M")
             return
-        whole = text.size(keys // scores.block_n * scores.block_n)
-        if step.causal:
+        edges = edge_tiles(scores)
+        if edges is None:
+            whole = text.size(scores.keys // scores.block_n * scores.block_n)
             text.add(f"whole = min((start + 1) // BLOCK_N * BLOCK_N, {whole})")
+            end = f"min(start + BLOCK_M, {text.size(scores.keys)})"
+            self._loop("n", "whole", end, diagonal=True, tail=True)
             self._loop("n", "0", "whole", diagonal=False, tail=False)
-            self._loop("n", "whole", f"min(start + BLOCK_M, {text.size(keys)})", diagonal=True, tail=True)
             return
-        if scores.whole_n:
-            self._loop("n", "0", text.size(keys), diagonal=False, tail=False)
-            return
-        self._loop("n", "0", whole, diagonal=False, tail=False)
-        self._loop("n", whole, text.size(keys), diagonal=False, tail=True)
+        edge, count = edges
+        self._edges("n", edge, count)
+        if edge != "0":
+            self._loop("n", "0", "edge" if count else edge, diagonal=False, tail=False)
+
+    def _edges(self, over: str, edge: str, count: int) -> None:
+        """``count`` tiles from ``edge``, one behind the other."""
+        if count:
+            self.text.add(f"edge = {edge}")
+        for number in range(count):
+            block = self.scores.block_n if over == "n" else self.scores.block_m
+            self.text.add(f"base = edge{f' + {number * block}' if number else ''}")
+            self._body(over, diagonal=True, tail=True)
 
     def _walk_queries(self) -> None:
         text, scores = self.text, self.scores
@@ -182,12 +191,27 @@ class _Walk:
         if not self.step.causal:
             self._loop("m", "0", queries, diagonal=False, tail=True)
             return
+        count = self._edges_of_queries()
+        if count:
+            self._edges("m", "start // BLOCK_M * BLOCK_M", count)
+            self._loop("m", f"edge + {count * scores.block_m}", queries, diagonal=False, tail=True)
+            return
         text.add(
             "begin = start // BLOCK_M * BLOCK_M",
             f"mixed = min((start + BLOCK_N - 1 + BLOCK_M - 1) // BLOCK_M * BLOCK_M, {queries})",
         )
         self._loop("m", "begin", "mixed", diagonal=True, tail=True)
         self._loop("m", "mixed", queries, diagonal=False, tail=True)
+
+    def _edges_of_queries(self) -> int:
+        """Tiles of queries that the diagonal cuts; 0 where there may be fewer queries than that, or they are many."""
+        scores = self.scores
+        queries, keys = scores.queries, scores.keys
+        known = constant(queries), constant(keys)
+        enough = queries == keys or (None not in known and known[0] >= known[1])  # type: ignore[operator]
+        count = max(1, scores.block_n // scores.block_m)
+        fits = count == 1 or not scores.whole_m or is_multiple(queries, scores.block_n)
+        return count if enough and fits and count <= MOST_EDGES else 0
 
     def _walk_lists(self, over: str, tile: str) -> None:
         assert self.lists is not None
@@ -196,18 +220,23 @@ class _Walk:
         for kind in ("whole", "mixed"):
             self.text.add(f"for place in range(0, {kind}_count):")
             self.text.add(f"    base = tl.load({kind}_at + place) * {block}")
-            self._body(over, diagonal=False, tail=kind == "mixed" or over == "m", masked=kind == "mixed")
+            self._turn(over, diagonal=False, tail=kind == "mixed" or over == "m", masked=kind == "mixed")
 
     def _loop(self, over: str, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
         block = "BLOCK_N" if over == "n" else "BLOCK_M"
         self.text.add(f"for base in range({begin}, {end}, {block}):")
-        self._body(over, diagonal=diagonal, tail=tail)
+        self._turn(over, diagonal=diagonal, tail=tail)
+
+    def _turn(self, over: str, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
+        """The body of a loop that has just been opened."""
+        self.text.depth += 1
+        self._body(over, diagonal=diagonal, tail=tail, masked=masked)
+        self.text.depth -= 1
 
     def _body(self, over: str, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
         """The body for a tile of ``over``; ``tail``: keys may end in it."""
         text, step, scores = self.text, self.step, self.scores
         block = "BLOCK_N" if over == "n" else "BLOCK_M"
-        text.depth += 1
         text.add(f"{over} = base + tl.arange(0, {block})")
         if over == "n":
             self._load_keys(tail)
@@ -226,14 +255,13 @@ class _Walk:
             text.add(*scores.kept_lines(), f"factor = tl.where(kept, {scale!r}, 0.0)", "dp = dp * factor")
             dropped = "(p * factor)"
         if "value" in self.names:
-            text.add(f"d_value = tl.dot({dropped}{narrow}, do, d_value{scores.precision})")
+            text.add(f"d_value = tl.dot({dropped}{narrow}, do, {held('d_value')}{scores.precision}){HELD}")
         if self.names != ("value",):
             text.add(f"ds = (p * (dp - {scores.of_queries('total')})){narrow}")
         if "key" in self.names:
-            text.add(f"d_key = tl.dot(ds, q, d_key{scores.precision})")
+            text.add(f"d_key = tl.dot(ds, q, {held('d_key')}{scores.precision}){HELD}")
         if "query" in self.names:
-            text.add(f"d_query = tl.dot(ds, k, d_query{scores.precision})")
-        text.depth -= 1
+            text.add(f"d_query = tl.dot(ds, k, {held('d_query')}{scores.precision}){HELD}")
 
     def _store(self, own: str) -> None:
         text, scores = self.text, self.scores
@@ -246,7 +274,7 @@ class _Walk:
             scale = "" if name == "value" else f" * ({self.step.scale!r})"
             scale = f" * (weight * {self.step.scale!r})[:, None]" if name == "query" else scale
             place = rows_at(text, target, f"grad_{name}", own, column)
-            text.add(f"tl.store({place}, (d_{name}{scale}).to({language_type(target.dtype)}){mask})")
+            text.add(f"tl.store({place}, ({held(f'd_{name}')}{scale}).to({language_type(target.dtype)}){mask})")
 
 
 def _origin(names: tuple[str, ...]) -> tuple[tuple[str, str, str], ...]:

@@ -1,7 +1,7 @@
 """Attention forward: one program for a tile of queries walks the keys with a running maximum and sum.
 
-Source: Dao et al. 2022 (FlashAttention), algorithm 1. Tiles of keys that the diagonal or the end cuts come last, so the
-loop over the others has no masks.
+Source: Dao et al. 2022 (FlashAttention), algorithm 1. Tiles of keys that the diagonal or the end cuts come first, one
+behind the other, so the loop over the others has no masks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
 from .attention_split import Parts, parts_of
-from .attention_text import Scores, lead_lines, offset_of, padded, rows_at
+from .attention_text import HELD, Scores, edge_tiles, held, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
 from .mask_lists import MaskLists, mask_lists
@@ -71,26 +71,32 @@ def _start(scores: Scores) -> None:
     )
     if step.dropout:
         text.add("seed = tl.load(state)", "counter = tl.load(state + 1)")
+    text.add(f"q = {scores.rows('query', 'm', 'start', scores.row_mask())}")
+
+
+def _empty(text: KernelText) -> None:
+    """Nothing was walked yet."""
     text.add(
-        f"q = {scores.rows('query', 'm', 'start', scores.row_mask())}",
         'best = tl.full([BLOCK_M], float("-inf"), tl.float32)',
         "total = tl.zeros([BLOCK_M], tl.float32)",
-        "acc = tl.zeros([BLOCK_M, VALUES], tl.float32)",
+        "acc = tl.zeros([BLOCK_M, VALUES], tl.int32)",
     )
 
 
 def _walk_keys(scores: Scores, lists: MaskLists | None, parts: Parts | None) -> None:
-    """The loop over whole tiles of keys, then that over tiles with an end in them."""
+    """Tiles of keys that an end cuts, then the loop over the others, which needs no masks."""
     step, text = scores.step, scores.text
     keys = scores.keys
     if lists is not None:
+        _empty(text)
         lists.find(text, "start // BLOCK_M")
         for kind in ("whole", "mixed"):
             text.add(f"for place in range(0, {kind}_count):")
             text.add(f"    base = tl.load({kind}_at + place) * BLOCK_N")
-            _body(scores, diagonal=False, tail=kind == "mixed", masked=kind == "mixed")
+            _turn(scores, diagonal=False, tail=kind == "mixed", masked=kind == "mixed")
         return
     if parts is not None:
+        _empty(text)
         parts.bounds(text)
         if scores.whole_n:
             _loop(scores, "begin", "end", diagonal=False, tail=False)
@@ -99,59 +105,71 @@ def _walk_keys(scores: Scores, lists: MaskLists | None, parts: Parts | None) -> 
         _loop(scores, "begin", "whole", diagonal=False, tail=False)
         _loop(scores, "tl.maximum(begin, whole)", "end", diagonal=False, tail=True)
         return
-    if not step.causal and scores.whole_n:
-        _loop(scores, "0", text.size(keys), diagonal=False, tail=False)
-        return
-    whole = text.size(keys // scores.block_n * scores.block_n)
-    if step.causal:
+    edges = edge_tiles(scores)
+    if edges is None:
+        _empty(text)
+        whole = text.size(keys // scores.block_n * scores.block_n)
         text.add(f"whole = min((start + 1) // BLOCK_N * BLOCK_N, {whole})")
         text.add(f"end = min(start + BLOCK_M, {text.size(keys)})")
-        _loop(scores, "0", "whole", diagonal=False, tail=False)
         _loop(scores, "whole", "end", diagonal=True, tail=True)
+        _loop(scores, "0", "whole", diagonal=False, tail=False)
         return
-    if not (isinstance(keys, int) and keys < scores.block_n):
-        _loop(scores, "0", whole, diagonal=False, tail=False)
-    _loop(scores, whole, text.size(keys), diagonal=False, tail=True)
+    edge, count = edges
+    if count:
+        text.add(f"edge = {edge}")
+    else:
+        _empty(text)
+    for number in range(count):
+        text.add(f"base = edge{f' + {number * scores.block_n}' if number else ''}")
+        _body(scores, diagonal=step.causal, tail=True, first=number == 0)
+    if edge != "0":
+        _loop(scores, "0", "edge" if count else edge, diagonal=False, tail=False)
 
 
 def _loop(scores: Scores, begin: str, end: str, *, diagonal: bool, tail: bool) -> None:
     scores.text.add(f"for base in range({begin}, {end}, BLOCK_N):")
-    _body(scores, diagonal=diagonal, tail=tail)
+    _turn(scores, diagonal=diagonal, tail=tail)
 
 
-def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
-    """One tile of keys, in a loop that has just been opened."""
+def _turn(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True) -> None:
+    """The body of a loop that has just been opened."""
+    scores.text.depth += 1
+    _body(scores, diagonal=diagonal, tail=tail, masked=masked)
+    scores.text.depth -= 1
+
+
+def _body(scores: Scores, *, diagonal: bool, tail: bool, masked: bool = True, first: bool = False) -> None:
+    """One tile of keys, at ``base``. first: nothing was walked before."""
     step, text = scores.step, scores.text
     key_mask = scores.key_mask(tail)
-    text.depth += 1
     text.add(
         "n = base + tl.arange(0, BLOCK_N)",
         f"k = {scores.rows('key', 'n', 'base', key_mask)}",
         *scores.lines("q", "k.T", diagonal, tail, masked),
-        f"top = tl.maximum(best, {scores.largest})",
+        f"top = {scores.largest}" if first else f"top = tl.maximum(best, {scores.largest})",
     )
     if step.mask is not None:  # a row may have no key yet
         text.add('level = tl.where(top == float("-inf"), 0.0, top)')
     level = "level" if step.mask is not None else "top"
-    text.add(
-        f"p = tl.exp2({scores.power(f'{level}[:, None]')})",
-        f"shrink = tl.exp2({scores.difference('best', level)})",
-        "total = total * shrink + tl.sum(p, 1)",
-    )
+    text.add(f"p = tl.exp2({scores.power(f'{level}[:, None]')})")
+    if first:
+        text.add("total = tl.sum(p, 1)")
+    else:
+        text.add(f"shrink = tl.exp2({scores.difference('best', level)})", "total = total * shrink + tl.sum(p, 1)")
     if step.dropout:
         text.add(*scores.kept_lines(), "p = tl.where(kept, p, 0.0)")
+    before = "" if first else f", {held('acc')} * shrink[:, None]"
     text.add(
         f"v = {scores.rows('value', 'n', 'base', key_mask)}",
-        f"acc = tl.dot(p.to({language_type(step.value.dtype)}), v, acc * shrink[:, None]{scores.precision})",
+        f"acc = tl.dot(p.to({language_type(step.value.dtype)}), v{before}{scores.precision}){HELD}",
         "best = top",
     )
-    text.depth -= 1
 
 
 def _finish(scores: Scores) -> None:
     step, text = scores.step, scores.text
     divisor = "total" if step.mask is None else "tl.where(total == 0.0, 1.0, total)"
-    text.add(f"acc = acc / ({divisor})[:, None]")
+    text.add(f"acc = {held('acc')} / ({divisor})[:, None]")
     if 0.0 < step.dropout < 1.0:
         text.add(f"acc *= {1.0 / (1.0 - step.dropout)!r}")
     tail = scores.mask(scores.row_mask(), scores.width_mask("e")).replace(", other=0.0", "")

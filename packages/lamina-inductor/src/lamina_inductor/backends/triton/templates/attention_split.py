@@ -16,7 +16,7 @@ from ....ir.program import Attention, Operand
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded
+from .attention_text import LOG2E, Scores, held, lead_lines, offset_of, padded
 from .kernel_text import KernelText, is_multiple
 
 __all__ = ["Parts", "parts_of", "with_groups_as_rows"]
@@ -110,7 +110,7 @@ class Parts:
         text.add(
             f"part = head * {self.count} + tl.program_id(2)",
             f"at = (part * {queries} + m)[:, None] * {scores.value_width} + e[None, :]",
-            f"tl.store(sums + at, acc{mask})",
+            f"tl.store(sums + at, {held('acc')}{mask})",
             f"tops_at = tops + part * 2 * {queries} + m",
             f"tl.store(tops_at, best{inside})",
             f"tl.store(tops_at + {queries}, total{inside})",

@@ -18,9 +18,23 @@ from ....ir.program import Attention, AttentionBackward, Operand
 from ..tiles import constant
 from .kernel_text import KernelText, is_multiple, is_stride
 
-__all__ = ["LOG2E", "Scores", "can_describe_heads", "lead_lines", "offset_of", "padded", "rows_at"]
+__all__ = [
+    "HELD", "LOG2E", "MOST_EDGES", "Scores", "can_describe_heads", "edge_tiles", "held", "lead_lines", "offset_of",
+    "padded", "rows_at",
+]  # fmt: skip
 
 LOG2E = 1.0 / math.log(2.0)
+
+HELD = ".to(tl.int32, bitcast=True)"
+"""What lets a sum go from one turn of a loop to the next as bits: the compiler then waits for the product that made it
+within the turn. Otherwise that product is left on its way, and the assembler, which cannot tell that nothing touches
+its registers meanwhile, makes all products of a kernel with several of them wait for each other (notice C7515)."""
+
+
+def held(name: str) -> str:
+    """The sum that ``HELD`` let go."""
+    return f"{name}.to(tl.float32, bitcast=True)"
+
 
 _LEAD = ("b", "h", "g")
 
@@ -281,3 +295,22 @@ class Scores:
             f"number = {row} * {text.atom(self.keys)} + {self.n}",
             f"kept = lm_philox(seed, counter, number) >= tl.full([], {limit}, tl.uint32)",
         ]
+
+
+MOST_EDGES = 4
+"""Tiles that are written out, one behind the other."""
+
+
+def edge_tiles(scores: Scores) -> tuple[str, int] | None:
+    """Tiles of keys that the diagonal or the end cuts, for a tile of queries at ``start``: (where the first begins, how
+    many there are). They come before the loop over the others. None: they need a loop of their own.
+    """
+    text, keys, block_m, block_n = scores.text, scores.keys, scores.block_m, scores.block_n
+    if not scores.step.causal:
+        return text.size(keys // block_n * block_n), 0 if scores.whole_n else 1
+    if block_m <= block_n:
+        last = text.size((keys - 1) // block_n * block_n)
+        return f"min(start // BLOCK_N * BLOCK_N, {last})", 1
+    if block_m > MOST_EDGES * block_n or not is_multiple(keys, block_m):
+        return None
+    return f"min(start, {text.size(keys)} - BLOCK_M)", block_m // block_n
