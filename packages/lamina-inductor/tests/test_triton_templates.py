@@ -334,3 +334,20 @@ def test_images_between_convolutions_have_their_channels_last() -> None:
         assert between.buffer.startswith("t") and between.strides == (1120, 1, 160, 32)
         outside = build_program(graph, loops=CPU_LOOPS).buffers
         assert all(b.strides == (1120, 35, 5, 1) for b in outside.values() if b.storage == "workspace")
+
+
+def test_what_other_products_read_is_made_on_the_tiles_of_one() -> None:
+    """Gradients of an activation, whose sums over the rows are a kernel of their own: they are stored anyway."""
+
+    def fn(g: Any, w: Any, h: Any, v: Any) -> Any:
+        d = ops.mul(ops.matmul(g, w), ops.sigmoid(h))
+        return ops.matmul(d, v), ops.sum(d, (0,))
+
+    shapes = ((512, 64), (64, 96), (512, 96), (96, 64))
+    graph = kept_graph(fn, tuple(floats(*s, dtype=BF16) for s in shapes))
+    first, second = [step for step in build_program(graph, loops=GRID_LOOPS).steps if type(step) is Gemm]
+    assert first.epilogue is not None and first.scratch and second.epilogue is None
+    outside = [step for step in build_program(graph, loops=CPU_LOOPS).steps if type(step) is Gemm]
+    assert outside[0].epilogue is None
+    wide = kept_graph(fn, tuple(floats(*s) for s in shapes))  # the library's products of float32 are better
+    assert all(step.epilogue is None for step in build_program(wide, loops=GRID_LOOPS).steps if type(step) is Gemm)

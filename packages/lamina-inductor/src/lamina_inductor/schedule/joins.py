@@ -8,6 +8,7 @@ from typing import Any
 from lamina_fx.symbolic import Symbol
 
 from ..ir.loops import Index, Value
+from ..lower.externs import GemmPlan
 from .groups import Group, free
 from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel
 
@@ -253,6 +254,8 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     if group.inner is None:
         if reduced | kept != frozenset(group.axes):
             return "its loops differ"
+        if fusion.late <= LATE_LIMIT and base is not None and _follows_product(fusion, group, base):
+            return "its operand is made on the tiles of a product, and stored"
         group.inner = reduced
     if reduced == group.inner:
         _add_reduction(fusion, group, value, full, late=False)
@@ -261,6 +264,27 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
         _add_reduction(fusion, group, value, full, late=False)
         return None
     return _join_late(fusion, group, value, base, full, reduced, kept)
+
+
+def _follows_product(fusion: Any, group: Group, base: Value) -> bool:
+    """Will ``group`` be the epilogue of a product of a half type, and ``base`` stored for other products anyway?"""
+    if not _is_read_by_products(base):
+        return False
+    for source in group.sources:
+        home = fusion.where.get(source)
+        if home is None or type(home) is Group or type(source.attrs) is not GemmPlan or source.dtype.itemsize != 2:
+            continue
+        if all(fusion.where.get(user) is group for user in source.users) and source.shape == base.shape:
+            return True
+    return False
+
+
+def _is_read_by_products(value: Value) -> bool:
+    """Also through views."""
+    return any(
+        type(user.attrs) is GemmPlan if user.kind == "extern" else user.kind == "map" and _is_read_by_products(user)
+        for user in value.users
+    )
 
 
 def _may_turn(group: Group, reduced: frozenset[Symbol], kept: frozenset[Symbol]) -> bool:
