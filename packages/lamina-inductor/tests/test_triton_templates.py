@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from triton_templates import ATTENTIONS, BF16, CONVOLUTIONS, GEMMS, SMALL, SYMBOLIC, emit_with, floats, kept_graph
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, compile_ptx
 from lamina_inductor.backends.triton.gpu_plan import make_plan
@@ -296,6 +296,37 @@ def test_large_tiles_use_the_matrix_units_and_stay_in_registers(name: str, sm: i
     assert not compiled.spills
 
 
+def attention_gradients(g: Any, q: Any, k: Any, v: Any) -> Any:
+    out, lse = ops.attention_with_lse(q, k, v, None, True, 0.125)
+    return ops.attention_backward(g, None, out, lse, q, k, v, None, True, 0.125)
+
+
+def test_products_of_attention_overlap(_private_cache: None) -> None:
+    """The assembler says nothing of products that wait for each other, and no program needs more registers than it may.
+
+    Compiled are the candidates that the model puts first.
+    """
+    triton = pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+    assembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    if not assembler.exists():
+        pytest.skip("this triton has no assembler of its own")
+    graph = Graph()
+    builder = GraphBuilder(graph)
+    heads = TensorSpec((8, 16, 2048, 64), bfloat16)
+    values = [builder.proxy(graph.placeholder(f"x{k}", spec=heads)) for k in range(4)]
+    graph.output(tuple([r.node for r in attention_gradients(*values)]))
+    program = TritonBackend().emit(decompose(graph, level="prims", keep=TritonBackend.keep))
+    kernels = [k for k in program.kernels if "tl.dot" in k.source]
+    assert len(kernels) == 4
+    for kernel in kernels:
+        compiled = compile_ptx(kernel, 90)
+        command = [str(assembler), "-arch=sm_90a", "-v", "-", "-o", "/dev/null"]
+        said = subprocess.run(command, input=compiled.ptx, capture_output=True, text=True, check=True).stderr
+        assert "serialized" not in said, kernel.name
+        assert "wgmma" in compiled.ptx or kernel.name == "t1_attention_backward"
+        assert (compiled.spills or 0) <= 64
+
+
 def test_packed_operands_are_described_where_they_lie() -> None:
     """Both operands are copied to scratch memory first; descriptors begin where the copies do."""
     fn, inputs, candidates = CONVOLUTIONS["3x3 with everything"]
@@ -351,3 +382,14 @@ def test_what_other_products_read_is_made_on_the_tiles_of_one() -> None:
     assert outside[0].epilogue is None
     wide = kept_graph(fn, tuple(floats(*s) for s in shapes))  # the library's products of float32 are better
     assert all(step.epilogue is None for step in build_program(wide, loops=GRID_LOOPS).steps if type(step) is Gemm)
+
+
+def test_a_scale_of_channels_is_computed_on_the_tiles() -> None:
+    def fn(x: Any, w: Any, variance: Any) -> Any:
+        scale = ops.rsqrt(ops.add(ops.convert_element_type(variance, float32), 1e-5))
+        y = ops.convert_element_type(CONVOLUTIONS["1x1"][0](x, w), float32)
+        return ops.convert_element_type(ops.relu(ops.mul(y, ops.reshape(scale, (1, 48, 1, 1)))), bfloat16)
+
+    graph = kept_graph(fn, tuple(floats(*s, dtype=BF16) for s in ((2, 32, 7, 8), (48, 32, 1, 1), (48,))))
+    (kernel,) = emit_with(graph, SMALL).kernels
+    assert "rsqrt" in kernel.source

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.loops import Size, Value
+from ..lower.externs import ConvolutionPlan, GemmPlan
 from .fuse import Fusion
 from .groups import Group
+from .joins import LATE_LIMIT
 from .trace import base_of, numel, rows_of, same_size
 
 __all__ = ["materialize"]
@@ -42,7 +44,7 @@ def materialize(fusion: Fusion) -> None:
             continue
         outside = readers.get(value)
         stays = value in fusion.required or value.order in fusion.apart
-        if outside is not None and not stays and _recompute(value, home, outside, live):
+        if outside is not None and not stays and _recompute(fusion, value, outside, live):
             for reader in outside.values():
                 reader.sources.pop(value, None)
                 for base in fusion.reads(value):
@@ -72,7 +74,7 @@ def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[in
         readers.setdefault(value, {})[reader.number] = reader
 
 
-def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Value]) -> bool:
+def _recompute(fusion: Fusion, value: Value, readers: dict[int, Any], live: set[Value]) -> bool:
     if value.kind not in ("point", "index") or not all(type(r) is Group for r in readers.values()):
         return False
     if value.kind == "point" and value.chain_cost <= CHEAP_COST and value.chain_loads <= CHEAP_LOADS:
@@ -82,12 +84,21 @@ def _recompute(value: Value, home: Group, readers: dict[int, Any], live: set[Val
     if len(readers) > 1 or value in live or value.chain_cost > SINGLE_COST:
         return False
     (reader,) = readers.values()
+    if value.chain_cost <= MODEST_COST and _is_once_for_a_tile(fusion, value, reader):
+        return True
     mine, theirs = numel(value.shape), numel(reader.sizes)
     if type(mine) is int and type(theirs) is int:
         times: Any = -(-theirs // mine) if mine else 1
     else:
         times = rows_of(theirs, mine)
     return type(times) is int and times <= (8 if value.chain_cost <= MODEST_COST else 2)
+
+
+def _is_once_for_a_tile(fusion: Fusion, value: Value, reader: Group) -> bool:
+    """Is it a vector (a scale of channels) that the epilogue of a product reads, on tiles?"""
+    if fusion.late > LATE_LIMIT or reader.inner is not None or not _are_few(numel(value.shape), numel(reader.sizes)):
+        return False
+    return any(type(source.attrs) in (GemmPlan, ConvolutionPlan) for source in reader.sources)
 
 
 def _is_near_memory(value: Value) -> bool:
