@@ -234,7 +234,7 @@ def test_training_in_graphs(device: StubDevice) -> None:
 # -- without being asked ------------------------------------------------------------------------------------------
 
 
-def test_programs_become_graphs_where_nothing_must_be_copied_for_it(device: StubDevice) -> None:
+def test_programs_become_graphs_by_themselves(device: StubDevice) -> None:
     run, w = lamina.compile(lambda x, w: ((x.sum(0) + w.sum(0)).softmax(-1), x.sum(1))), W.cuda()
     inputs = [lamina.randn(37, 20) for _ in range(5)]
     results = [run(x.cuda(), w) for x in inputs]
@@ -244,30 +244,32 @@ def test_programs_become_graphs_where_nothing_must_be_copied_for_it(device: Stub
         same(b, x.sum(1))
 
 
-@pytest.mark.parametrize("options", [None, {"cuda_graphs": False}])
-def test_programs_stay_launches(device: StubDevice, options: dict[str, Any] | None) -> None:
-    """The result is a library's product, which a graph would have to copy; or the user says so."""
-    run, w = lamina.compile(lambda x, w: (x * 2) @ w, options=options), W.cuda()
+def test_programs_stay_launches_where_a_graph_would_copy_much_or_is_not_wanted(device: StubDevice) -> None:
+    run, wide = lamina.compile(lambda x, w: (x * 2) @ w), lamina.randn(20, 8000)  # the result is a library's product
+    w = wide.cuda()
     for k in range(4):
-        same(run((X + k).cuda(), w), ((X + k) * 2) @ W)
+        same(run((X + k).cuda(), w), ((X + k) * 2) @ wide)
     assert graphs() == 0
-    plain = lamina.compile(lambda x: x * 2, options=options)
+    unwanted = lamina.compile(lambda x: x * 2, options={"cuda_graphs": False})
     for _ in range(4):
-        same(plain(X.cuda()), X * 2)
-    assert graphs() == (0 if options else 1)
+        same(unwanted(X.cuda()), X * 2)
+    assert graphs() == 0
+    with pytest.warns(Warning, match="cuda_graphs must be True, False or None, got 1"):
+        lamina.compile(lambda x: x * 2, options={"cuda_graphs": 1})(X.cuda())
 
 
-def test_a_product_in_the_middle_is_in_the_graph_until_what_it_reads_moves(device: StubDevice) -> None:
+def test_what_a_product_reads_is_copied_once_it_moves(device: StubDevice) -> None:
     run, w = lamina.compile(lambda x, w: (x @ w).softmax(-1).sum(0)), W.cuda()
     x = X.cuda()
     for _ in range(3):
         same(run(x, w), (X @ W).softmax(-1).sum(0))
-    assert graphs() == 1
+    before = device.library.stub_redirected()
+    inputs = [(X + k).cuda() for k in range(3)]
     for k in range(3):
-        same(run((X + k).cuda(), w), ((X + k) @ W).softmax(-1).sum(0))
-    assert graphs() == 0
+        same(run(inputs[k], w), ((X + k) @ W).softmax(-1).sum(0))
+    assert graphs() == 1 and device.library.stub_redirected() - before == 2  # the graph is made anew for the first
     same(run(x, w), (X @ W).softmax(-1).sum(0))
-    assert graphs() == 0
+    assert graphs() == 1
 
 
 def test_sizes_that_are_new_at_each_call_make_no_graphs(device: StubDevice) -> None:

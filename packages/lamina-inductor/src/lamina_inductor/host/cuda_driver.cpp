@@ -2,6 +2,7 @@
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ constexpr int kDevices = 64;
 constexpr int kOldestDriver = 12000; // cuGetProcAddress_v2, cluster launches, cubins that Triton's assembler makes
 Driver driver;
 bool opened = false;
+bool forked = false; // from a process whose contexts and mapped memory are its own
 Opaque contexts[kDevices];
 
 struct Entry {
@@ -45,6 +47,7 @@ int find_all(void *library) {
         {"cuGraphInstantiateWithFlags", slot(driver.graph_instantiate), true}, {"cuGraphLaunch", slot(driver.graph_launch), true},
         {"cuGraphDestroy", slot(driver.graph_destroy), true}, {"cuGraphExecDestroy", slot(driver.graph_exec_destroy), true},
         {"cuGraphExecKernelNodeSetParams", slot(driver.graph_set_kernel), true},
+        {"cuGraphExecMemcpyNodeSetParams", slot(driver.graph_set_copy), true},
         {"cuTensorMapEncodeTiled", slot(driver.encode_tiled), false},
     };
     for (const Entry &entry : entries) {
@@ -82,12 +85,20 @@ int open_driver(void) {
         return -1;
     }
     opened = true;
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
     return 0;
 }
 
 } // namespace
 
-const Driver *lm_cuda(void) { return opened || open_driver() == 0 ? &driver : nullptr; }
+bool lm_cuda_forked(void) { return forked; }
+
+const Driver *lm_cuda(void) {
+    if (!forked) return opened || open_driver() == 0 ? &driver : nullptr;
+    PyErr_SetString(PyExc_RuntimeError, "Cannot re-initialize CUDA in forked subprocess: its parent used a GPU before. To use CUDA with "
+                                        "multiprocessing, you must use the 'spawn' start method");
+    return nullptr;
+}
 
 bool lm_cuda_ok(int status, const char *what) {
     if (status == 0) return true;

@@ -26,6 +26,18 @@ struct KernelNode { // CUDA_KERNEL_NODE_PARAMS_v2
     void **arguments, **extra;
     Opaque kernel, context;
 };
+struct CopyPlace {
+    size_t x = 0, y = 0, z = 0, level = 0;
+    int kind = 2; // CU_MEMORYTYPE_DEVICE
+    void *host = nullptr;
+    DevicePtr device = 0;
+    Opaque array = nullptr, reserved = nullptr;
+    size_t pitch = 0, height = 0;
+};
+struct CopyNode { // CUDA_MEMCPY3D
+    CopyPlace from, to;
+    size_t bytes = 0, rows = 1, planes = 1;
+};
 struct alignas(64) TensorMap { // CUtensorMap
     uint64_t opaque[16];
 };
@@ -78,10 +90,12 @@ struct Driver {
     int (*graph_destroy)(Opaque);
     int (*graph_exec_destroy)(Opaque);
     int (*graph_set_kernel)(Opaque, Opaque, const KernelNode *);
+    int (*graph_set_copy)(Opaque, Opaque, const CopyNode *, Opaque);
     int (*encode_tiled)(TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *, const unsigned *, const unsigned *, int, int, int, int);
 };
 
 const Driver *lm_cuda(void);                    // opens the driver; NULL with an exception set (RuntimeError: what to install)
+bool lm_cuda_forked(void);                      // in a child of a process that used the driver: nothing of it may be touched
 bool lm_cuda_ok(int status, const char *what);  // false with an exception set
 bool lm_cuda_enter(int device, Opaque *before); // makes the device's primary context current
 void lm_cuda_leave(Opaque before);

@@ -1,16 +1,17 @@
 // Programs as CUDA graphs: the steps of a call are captured once, then put on a stream with one launch.
 //
 // A graph names addresses. Where a call has others (its results are always fresh tensors), the kernels that name them get new
-// parameters before the launch, which costs a tenth of launching them. A library's product cannot be changed. A program that is
-// always to be a graph copies then: what a product reads of moving inputs and writes of results lies in memory of the graph, and so
-// does what so many kernels name that a copy is cheaper. Others run without a graph where one would have to copy. Scratch memory is
-// the stream's workspace, which all programs share. For other sizes another graph is made; a few are kept.
+// parameters before the launch, which costs a tenth of launching them. A library's product cannot be changed: what it reads of
+// moving inputs and writes of results lies in memory of the graph, which copies from and to the caller's. A program that was not
+// asked to be a graph is one only while there is little to copy. Scratch memory is the stream's workspace, which all programs
+// share. For other sizes another graph is made; a few are kept.
 #include "cuda_launcher.h"
 
 namespace {
 
 constexpr size_t kKept = 8;
-constexpr int64_t kPatch = 360, kCopy = 5000, kBytes = 2000; // nanoseconds of each (H200); bytes that are copied in one
+constexpr int64_t kPatch = 360, kCopy = 2500, kBytes = 2000; // nanoseconds of each (H200); bytes that are copied in one
+constexpr int64_t kLittle = 1 << 20;                         // bytes that a graph may copy without being asked to
 constexpr int kDevices = 64;
 
 int64_t rounded(int64_t bytes) { return (bytes + 511) / 512 * 512; }
@@ -83,6 +84,19 @@ bool reserve(GpuCall &call, GpuGraph &graph) {
     return true;
 }
 
+// Copies between memory of the graph and the caller's, for inputs (before the steps) or for results (behind them).
+bool capture_copies(GpuCall &call, GpuGraph &graph, bool results) {
+    size_t inputs = call.plan.inputs.size();
+    for (size_t b = results ? inputs : 0; b < (results ? graph.own.size() : inputs); ++b) {
+        int64_t bytes = graph.own[b] ? bytes_of(call, b) : 0;
+        if (!bytes) continue;
+        DevicePtr to = results ? graph.home[b] : call.addresses[b], from = results ? call.addresses[b] : graph.home[b];
+        if (!lm_cuda_ok(lm_cuda()->copy(to, from, (size_t)bytes, call.stream), results ? "copying a result" : "copying an input")) return false;
+        if (!lm_gpu_node(call, &graph.copies[b])) return false;
+    }
+    return true;
+}
+
 // Captures the steps over the addresses of the call.
 bool capture(GpuCall &call, GpuGraph &graph, DevicePtr workspace) {
     const Driver *cuda = lm_cuda();
@@ -90,7 +104,7 @@ bool capture(GpuCall &call, GpuGraph &graph, DevicePtr workspace) {
     std::string doing = std::string(PyUnicode_AsUTF8(call.plan.name)) + ": capturing a CUDA graph";
     if (!stream || !lm_cuda_ok(cuda->begin_capture(stream, 2), doing.c_str())) return false; // 2: other threads may go on
     call.stream = stream, call.nodes = &graph.nodes;
-    bool fine = lm_gpu_run(call, workspace);
+    bool fine = capture_copies(call, graph, false) && lm_gpu_run(call, workspace) && capture_copies(call, graph, true);
     call.stream = own, call.nodes = nullptr;
     int status = cuda->end_capture(stream, &graph.graph);
     if (!fine || !lm_cuda_ok(status, doing.c_str())) return false;
@@ -125,18 +139,6 @@ GpuGraph *find(GpuCall &call, GpuGraphs &graphs, DevicePtr workspace) {
     return nullptr;
 }
 
-// Copies between memory of the graph and the caller's, for inputs (before the launch) or for results (behind it).
-bool move(GpuCall &call, const GpuGraph &graph, const std::vector<DevicePtr> &home, bool results) {
-    size_t inputs = call.plan.inputs.size();
-    for (size_t b = results ? inputs : 0; b < (results ? graph.own.size() : inputs); ++b) {
-        int64_t bytes = graph.own[b] ? bytes_of(call, b) : 0;
-        if (!bytes) continue;
-        DevicePtr to = results ? home[b] : call.addresses[b], from = results ? call.addresses[b] : home[b];
-        if (!lm_cuda_ok(lm_cuda()->copy(to, from, (size_t)bytes, call.stream), results ? "copying a result" : "copying an input")) return false;
-    }
-    return true;
-}
-
 bool patch(GpuCall &call, const GpuGraphs &graphs, GpuGraph &graph) {
     for (size_t b = 0; b < call.addresses.size(); ++b)
         if (call.addresses[b] != graph.addresses[b])
@@ -146,16 +148,39 @@ bool patch(GpuCall &call, const GpuGraphs &graphs, GpuGraph &graph) {
     return true;
 }
 
+// Copies from and to where the caller's inputs and results are in this call.
+bool redirect(GpuCall &call, GpuGraph &graph, const std::vector<DevicePtr> &home) {
+    Opaque context = nullptr;
+    lm_cuda()->context_current(&context);
+    for (size_t b = 0; b < graph.own.size(); ++b) {
+        if (!graph.copies[b] || graph.home[b] == home[b]) continue;
+        CopyNode with;
+        bool result = b >= call.plan.inputs.size();
+        with.bytes = (size_t)bytes_of(call, b);
+        with.from.device = result ? graph.addresses[b] : home[b];
+        with.to.device = result ? home[b] : graph.addresses[b];
+        if (!lm_cuda_ok(lm_cuda()->graph_set_copy(graph.exec, graph.copies[b], &with, context), "changing a copy of a CUDA graph")) return false;
+        graph.home[b] = home[b];
+    }
+    return true;
+}
+
 bool run_graph(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr workspace) {
     std::vector<DevicePtr> home(call.addresses.begin(), call.addresses.begin() + (Py_ssize_t)graph.own.size());
     for (size_t b = 0; b < graph.own.size(); ++b)
         if (graph.own[b]) call.addresses[b] = graph.addresses[b];
     std::vector<TableCopy> *usual = call.tables;
     call.tables = &graph.tables;
-    bool fine = move(call, graph, home, false) && lm_gpu_fill_tables(call);
-    if (fine) fine = graph.exec ? patch(call, graphs, graph) : capture(call, graph, workspace);
+    bool fine = lm_gpu_fill_tables(call);
+    if (fine && graph.exec) {
+        fine = patch(call, graphs, graph) && redirect(call, graph, home);
+    } else if (fine) {
+        graph.home = std::move(home);
+        graph.copies.assign(graph.own.size(), nullptr);
+        fine = capture(call, graph, workspace);
+    }
     call.tables = usual;
-    return fine && lm_cuda_ok(lm_cuda()->graph_launch(graph.exec, call.stream), "launching a CUDA graph") && move(call, graph, home, true);
+    return fine && lm_cuda_ok(lm_cuda()->graph_launch(graph.exec, call.stream), "launching a CUDA graph");
 }
 
 bool warn(const GpuCall &call, GpuGraphs &graphs) {
@@ -167,7 +192,7 @@ bool warn(const GpuCall &call, GpuGraphs &graphs) {
                             call.plan.name, (Py_ssize_t)kKept) == 0;
 }
 
-// A graph for this call, not yet captured; false: there is none.
+// A graph for this call, not yet captured; false: there should be none.
 bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr workspace) {
     const GpuPlan &plan = call.plan;
     graph.sizes.assign(call.slots, call.slots + plan.sizes.size());
@@ -177,7 +202,11 @@ bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr worksp
     for (size_t b = plan.inputs.size(); b < plan.inputs.size() + plan.outputs.size(); ++b) graph.own.push_back(is_copied(call, graphs, b));
     graph.tables.resize(plan.tables.size());
     if (plan.captured == kAlways) return true;
-    for (char own : graph.own) graphs.refused |= own;
+    int64_t bytes = 0;
+    size_t copies = 0;
+    for (size_t b = 0; b < graph.own.size(); ++b)
+        if (graph.own[b]) bytes += bytes_of(call, b), ++copies;
+    graphs.refused |= bytes > kLittle || 2 * copies > plan.steps.size();
     bool again = graphs.before == graph.sizes; // sizes that are new at each call are not worth it
     graphs.before = graph.sizes;
     return again && !graphs.refused;
@@ -205,6 +234,6 @@ bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
 }
 
 void lm_gpu_drop_graphs(GpuProgram *program) {
-    if (program->graphs)
+    if (program->graphs && !lm_cuda_forked())
         for (GpuGraph &graph : program->graphs->kept) drop(graph);
 }

@@ -4,13 +4,15 @@
 #include "cuda_plan.h"
 
 // cuda_graph.cpp: a captured run. Kernels are given other addresses before it is launched; what cannot be (a library's product)
-// reads and writes memory of the graph, which is copied to and from.
+// reads and writes memory of the graph, from and to which the graph copies.
 struct GpuGraph {
     std::vector<int64_t> sizes; // values of the size symbols
     Opaque stream = nullptr;    // whose workspace it uses
     std::vector<DevicePtr> addresses;
     DevicePtr workspace = 0;
-    std::vector<char> own; // per input and output: lies in `memory`
+    std::vector<char> own;       // per input and output: lies in `memory`
+    std::vector<DevicePtr> home; // per input and output: the caller's address, where it is copied
+    std::vector<Opaque> copies;  // and the copy's node
     PyObject *memory = nullptr;
     std::vector<TableCopy> tables; // in `memory`
     std::vector<Opaque> nodes;     // per launch step; null: its grid is empty
@@ -75,6 +77,7 @@ bool lm_gpu_return_inputs(GpuCall &call);                     // what was writte
 bool lm_gpu_load(GpuPlan &plan, Opaque stream); // kernels and constants, once
 bool lm_gpu_fill_tables(GpuCall &call);
 bool lm_gpu_run(GpuCall &call, DevicePtr workspace);
+bool lm_gpu_node(const GpuCall &call, Opaque *node); // what was just captured; null: nothing yet
 bool lm_gpu_patch(GpuCall &call, int launch, Opaque exec, Opaque node, std::vector<uint64_t> *values);
 
 // cuda_timing.cpp

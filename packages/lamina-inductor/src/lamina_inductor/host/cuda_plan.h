@@ -90,7 +90,7 @@ struct StepRef {
     StepKind kind;
     int index;
 };
-enum GraphUse { kNever, kWhereFree, kAlways }; // free: where nothing must be copied for it
+enum GraphUse { kNever, kWhereCheap, kAlways }; // cheap: where little must be copied for it
 enum GpuResultKind { kOutput, kInput, kConstant, kNumber, kAlias };
 struct GpuResult {
     GpuResultKind kind;

@@ -111,16 +111,10 @@ bool launch_failed(const GpuCall &call, const GpuKernel &kernel, int status, con
     return lm_cuda_ok(status, what);
 }
 
-// The node that the launch just captured has become; null: there was none.
+// Notes the node that the launch just captured has become; null: there was none.
 bool note_node(GpuCall &call, bool launched) {
-    int state = 0;
-    uint64_t id = 0;
-    Opaque graph = nullptr;
-    const Opaque *last = nullptr;
-    size_t count = 0;
-    if (launched && !lm_cuda_ok(lm_cuda()->capture_info(call.stream, &state, &id, &graph, &last, &count), "capturing a graph")) return false;
-    call.nodes->push_back(count == 1 ? last[0] : nullptr);
-    return true;
+    call.nodes->push_back(nullptr);
+    return !launched || lm_gpu_node(call, &call.nodes->back());
 }
 
 bool launch(GpuCall &call, LaunchStep &step) {
@@ -178,6 +172,17 @@ bool call_back(GpuCall &call, const CallStep &step) {
 }
 
 } // namespace
+
+bool lm_gpu_node(const GpuCall &call, Opaque *node) {
+    int state = 0;
+    uint64_t id = 0;
+    Opaque graph = nullptr;
+    const Opaque *last = nullptr;
+    size_t count = 0;
+    if (!lm_cuda_ok(lm_cuda()->capture_info(call.stream, &state, &id, &graph, &last, &count), "capturing a CUDA graph")) return false;
+    *node = count == 1 ? last[0] : nullptr;
+    return true;
+}
 
 bool lm_gpu_load(GpuPlan &plan, Opaque stream) {
     if (plan.loaded) return true;

@@ -45,7 +45,7 @@ class GpuDescription:
             each other).
         labels: per input its name, None where it is no tensor. symbols: names of the sizes.
         checks: (number, exception, template of its message, size). kernels, source: to look at.
-        captured: run as a CUDA graph: 2 always, 1 where nothing must be copied for it, 0 never.
+        captured: run as a CUDA graph: 2 always, 1 where little must be copied for it, 0 never.
     """
 
     name: str
