@@ -198,7 +198,8 @@ def test_a_bad_index_is_raised_when_the_device_is_waited_for(device: StubDevice)
     table = X.cuda()
     run = lamina.compile(lambda i, w: F.embedding(i, w) * 2)
     run(lamina.tensor([1, 2]).cuda(), table)
-    with pytest.raises(IndexError, match=r"index 99 is out of bounds for dimension 0 with size 37 .*test_gpu_programs.py:\d+"):
+    words = r"index 99 is out of bounds for dimension 0 with size 37 .*test_gpu_programs.py:\d+"
+    with pytest.raises(IndexError, match=words):
         run(lamina.tensor([1, 99]).cuda(), table)
         lamina.cuda.synchronize()
     assert run(lamina.tensor([1, 2]).cuda(), table).shape == (2, 20)
