@@ -57,6 +57,7 @@ class TemplatePlanner:
     ) -> None:
         self.gpu: Gpu = gpu_of(sm, multiprocessors)
         self.choose, self.tf32 = choose, tf32
+        self._ranks: dict[Problem, list[Candidate]] = {}
 
     def prepare(self, program: Program) -> None:
         """Tell a tuner all that it will be asked."""
@@ -85,14 +86,20 @@ class TemplatePlanner:
 
             return trial_of(step, program, _Fixed(show(candidate)))
 
-        return problem, rank(problem, candidates(problem), self.gpu), trial
+        return problem, self._ranked(problem), trial
+
+    def _ranked(self, problem: Problem) -> list[Candidate]:
+        """The candidates that fit, best guess first; a model's layers ask the same."""
+        if problem not in self._ranks:
+            self._ranks[problem] = rank(problem, candidates(problem), self.gpu)
+        return self._ranks[problem]
 
     def fused(self, step: Gemm, program: Program, prologues: dict[str, Prologue]) -> list[TritonLaunch] | None:
         """With what makes the operands, where one row of tiles, or one column, reads each element."""
         if not is_gemm(step):
             return None
         problem = replace(gemm_problem(step, program), described=False)
-        ranked = [c for c in rank(problem, candidates(problem), self.gpu) if isinstance(c, GemmCandidate)]
+        ranked = [c for c in self._ranked(problem) if isinstance(c, GemmCandidate)]
         if not ranked or not _pays(problem, prologues):
             return None
         sources = [b for p in prologues.values() for b in p.call.buffers]
