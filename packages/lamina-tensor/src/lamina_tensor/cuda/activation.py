@@ -15,6 +15,7 @@ from lamina_prims.arrays import numpy_dtype, register_arrays
 
 from .. import _C
 from ..kernels import UFUNCS
+from .availability import FORKED
 from .provider import Provider
 
 __all__ = ["activate", "active_provider", "device_index", "namespace_on", "use_provider"]
@@ -30,6 +31,17 @@ _STORED = tuple(np.dtype(np.uint8) if d.code in _FLOAT8 else numpy_dtype(d) for 
 class _Active:
     provider: Provider | None = None
     chosen: Provider | None = None
+    forked = False
+
+
+def _after_fork() -> None:
+    """In a child of a process that used a device: its memory and contexts are the parent's alone."""
+    if _Active.provider is not None:
+        _Active.provider, _Active.forked = None, True
+        _C.leave_device()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def use_provider(provider: Provider | None) -> Provider | None:
@@ -38,7 +50,7 @@ def use_provider(provider: Provider | None) -> Provider | None:
     Tensors that an earlier one made cannot be used with it.
     """
     before = _Active.chosen
-    _Active.chosen, _Active.provider = provider, None
+    _Active.chosen, _Active.provider, _Active.forked = provider, None, False
     _C.leave_device()
     return before
 
@@ -48,27 +60,33 @@ def is_active() -> bool:
     return _Active.provider is not None
 
 
+def is_forked() -> bool:
+    """Is this a child of a process that used a device before it forked: it cannot use any."""
+    return _Active.forked
+
+
 def active_provider() -> Provider:
     """The device library, joined to the C part.
 
     Raises:
-        RuntimeError: none can be used; says what to install.
+        RuntimeError: none can be used; says what to install. Or this process was forked from one that used a device.
     """
     found = _Active.provider
     return _join() if found is None else found
 
 
 def _join() -> Provider:
+    if _Active.forked:
+        raise RuntimeError(FORKED)
     provider = _Active.chosen
     if provider is None:
         provider = _named(os.environ.get("LAMINA_CUDA_PROVIDER", "cupy"))
     register_arrays(provider.array_type, provider.namespace)
-    describe = _describer(provider)
 
     def empty(sizes: tuple[int, ...], strides: tuple[int, ...] | None, code: int, index: int) -> tuple[Any, int]:
         try:  # of each new tensor: a context manager would cost more than the memory
             made = provider.empty(sizes, strides, _STORED[code], index)
-            return made, provider.address(made)[0]
+            return made, made.data.ptr
         except provider.out_of_memory as error:
             if _C.drop_kept():
                 return empty(sizes, strides, code, index)
@@ -82,7 +100,7 @@ def _join() -> Provider:
         return provider.from_memory(address, sizes, strides or row_major(sizes), _STORED[code], index, owner)
 
     ufuncs = {u.function: getattr(provider.namespace, u.function.__name__) for u in UFUNCS.values()}
-    _C.use_device(provider.array_type, describe, empty, from_memory, _DEVICES[: provider.device_count()], ufuncs)
+    _C.use_device(provider.array_type, _describe, empty, from_memory, _DEVICES[: provider.device_count()], ufuncs)
     _Active.provider = provider
     return provider
 
@@ -110,28 +128,23 @@ def activate() -> None:
     active_provider()
 
 
-def _describer(provider: Provider) -> Any:
-    address_of = provider.address
-
-    def describe(array: Any, code: int) -> tuple[Any, int, tuple[int, ...], tuple[int, ...], int, int]:
-        """(array to hold, address, sizes, strides in elements, dtype code, device) of an array."""
-        if code < 0:
-            try:
-                code = _CODES[array.dtype]
-            except KeyError:
-                raise TypeError(f"no tensor's element type is {array.dtype}") from None
-        item, sizes, steps = array.itemsize, array.shape, array.strides
-        if any(s < 0 or s % item for s in steps):
-            array = array.copy(order="C")
-            steps = array.strides
-        strides = [s // item for s in steps]
-        for i in range(len(sizes) - 1, -1, -1):  # a new axis: the stride that continues, as on the CPU
-            if sizes[i] == 1 and strides[i] == 0:
-                strides[i] = strides[i + 1] * max(sizes[i + 1], 1) if i + 1 < len(sizes) else 1
-        address, index = address_of(array)
-        return array, address, tuple(sizes), tuple(strides), code, index
-
-    return describe
+def _describe(array: Any, code: int) -> tuple[Any, int, tuple[int, ...], tuple[int, ...], int, int]:
+    """(array to hold, address, sizes, strides in elements, dtype code, device) of an array."""
+    if code < 0:
+        try:
+            code = _CODES[array.dtype]
+        except KeyError:
+            raise TypeError(f"no tensor's element type is {array.dtype}") from None
+    item, sizes, steps = array.itemsize, array.shape, array.strides
+    if any(s < 0 or s % item for s in steps):
+        array = array.copy(order="C")
+        steps = array.strides
+    strides = [s // item for s in steps]
+    for i in range(len(sizes) - 1, -1, -1):  # a new axis: the stride that continues, as on the CPU
+        if sizes[i] == 1 and strides[i] == 0:
+            strides[i] = strides[i + 1] * max(sizes[i + 1], 1) if i + 1 < len(sizes) else 1
+    place = array.data
+    return array, place.ptr, tuple(sizes), tuple(strides), code, place.device_id
 
 
 def stored_dtype(dtype: DType) -> np.dtype[Any]:
@@ -151,6 +164,19 @@ def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(n, 1)
     return tuple(reversed(strides))
+
+
+def dense_order(array: Any) -> tuple[int, ...] | None:
+    """The dimensions from the widest stride to the narrowest; None when that is their order, or there are gaps."""
+    if array.flags.c_contiguous or array.ndim < 2:
+        return None
+    order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
+    step = array.itemsize
+    for d in reversed(order):
+        if array.shape[d] > 1 and array.strides[d] != step:
+            return None
+        step *= max(array.shape[d], 1)
+    return tuple(order)
 
 
 def window(sizes: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:

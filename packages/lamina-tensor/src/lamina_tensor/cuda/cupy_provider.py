@@ -10,7 +10,7 @@ import cupy  # pyright: ignore[reportMissingImports]  # the extra [cuda]
 import numpy as np
 from cupy.cuda import runtime  # pyright: ignore[reportMissingImports]
 
-from .activation import row_major, window
+from .activation import dense_order, row_major, window
 from .cupy_namespace import CupyNamespace
 from .cupy_products import prepare
 from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
@@ -88,24 +88,9 @@ class CupyProvider:
         steps = tuple(s * dtype.itemsize for s in strides)
         return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, -low), steps)
 
-    def address(self, array: Any) -> tuple[int, int]:
-        """Of the first element."""
-        data = array.data
-        return data.ptr, data.device_id
-
-    def to_host(self, array: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """On the current stream. Dense arrays keep the order of their dimensions."""
-        if out is not None:
-            array.get(out=out, blocking=False)
-            return out
-        order = _order(array)
-        if order is None:
-            return array.get()
-        return array.transpose(order).get().transpose(np.argsort(order))
-
     def to_device(self, array: np.ndarray[Any, Any], index: int, wait: bool = True) -> Any:
         """On the current stream. Dense arrays keep the order of their dimensions."""
-        order = _order(array)
+        order = dense_order(array)
         turned = array if order is None else array.transpose(order)
         source = turned if turned.flags.c_contiguous else np.ascontiguousarray(turned)
         made = self.empty(turned.shape, None, source.dtype, index)
@@ -117,23 +102,6 @@ class CupyProvider:
             if wait and _maybe_pinned(start):
                 stream.synchronize()
         return made if order is None else made.transpose(tuple(int(d) for d in np.argsort(order)))
-
-    def to_peer(self, array: Any, index: int) -> Any:
-        """Through CuPy, which uses peer access where there is one.
-
-        The copy is work of the new array's device: it waits for what the other one has to do by now, and what that one
-        does later (it may give the memory to somebody else) waits for the copy.
-        """
-        with cupy.cuda.Device(array.data.device_id):
-            theirs, written = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
-            written.record(theirs)
-        with cupy.cuda.Device(index):
-            ours, read = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
-            ours.wait_event(written)
-            made = cupy.array(array, order="K")
-            read.record(ours)
-        theirs.wait_event(read)
-        return made
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """From CuPy's pool of pinned memory."""
@@ -150,23 +118,12 @@ class CupyProvider:
         with cupy.cuda.Device(index) as device:
             device.synchronize()
 
-    def new_stream(self, index: int, priority: int) -> Any:
-        """A stream that does not wait for the default one."""
-        with cupy.cuda.Device(index):
-            return cupy.cuda.Stream(non_blocking=True, priority=priority)
-
-    def default_stream(self, index: int) -> Any:
-        """The legacy default stream."""
-        return cupy.cuda.Stream.null
-
-    def external_stream(self, index: int, ptr: int) -> Any:
-        """Not destroyed with this object."""
-        return cupy.cuda.ExternalStream(ptr, index)
-
-    def use_stream(self, index: int, stream: Any) -> None:
-        """CuPy's current stream of the device."""
-        with cupy.cuda.Device(index):
-            stream.use()
+    def stream(self, index: int, ptr: int | None = None, priority: int = 0) -> Any:
+        """New streams do not wait for the default one, which is the legacy one; others' are not destroyed with this."""
+        if ptr is None:
+            with cupy.cuda.Device(index):
+                return cupy.cuda.Stream(non_blocking=True, priority=priority)
+        return cupy.cuda.ExternalStream(ptr, index) if ptr else cupy.cuda.Stream.null
 
     def new_event(self, timing: bool, blocking: bool) -> Any:
         """CuPy's event."""
@@ -182,18 +139,6 @@ class CupyProvider:
             pool = cupy.get_default_memory_pool()
             free, total = runtime.memGetInfo()
             return MemoryState(pool.used_bytes(), pool.total_bytes(), free, total)
-
-    def export_dlpack(self, array: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-        """CuPy's capsule."""
-        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-
-    def import_dlpack(self, value: Any) -> Any:
-        """CuPy's array, in order with its current stream."""
-        return cupy.from_dlpack(value)
-
-    def import_interface(self, value: Any) -> Any:
-        """CuPy's array over it."""
-        return cupy.asarray(value)
 
     def empty_cache(self, index: int) -> None:
         """Both pools."""
@@ -231,16 +176,3 @@ def _maybe_pinned(address: int) -> bool:
         return runtime.pointerGetAttributes(address).type == _PINNED
     except runtime.CUDARuntimeError:  # the driver does not know the memory: then it is not its own
         return False
-
-
-def _order(array: Any) -> tuple[int, ...] | None:
-    """The dimensions from the widest stride to the narrowest; None when that is their order, or there are gaps."""
-    if array.flags.c_contiguous or array.ndim < 2:
-        return None
-    order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
-    step = array.itemsize
-    for d in reversed(order):
-        if array.shape[d] > 1 and array.strides[d] != step:
-            return None
-        step *= max(array.shape[d], 1)
-    return tuple(order)

@@ -20,14 +20,14 @@ def export_dlpack(tensor: Any, stream: Any, max_version: Any, dl_device: Any, co
         raise BufferError(f"{tensor.dtype} has no DLPack code")
     provider = active_provider()
     with on_device(provider, tensor.device.index):
-        return provider.export_dlpack(tensor._array, stream, max_version, dl_device, copy)
+        return tensor._array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def import_dlpack(value: Any) -> Any:
     """A CUDA tensor over the memory of an object that speaks DLPack."""
     provider = active_provider()
     with on_device(provider, value.__dlpack_device__()[1]):
-        return _C.wrap_device(provider.import_dlpack(value))
+        return _C.wrap_device(provider.namespace.from_dlpack(value))
 
 
 def array_interface(tensor: Any) -> dict[str, Any]:
@@ -59,5 +59,4 @@ def array_interface(tensor: Any) -> dict[str, Any]:
 
 def from_interface(value: Any) -> Any:
     """A CUDA tensor over the memory that ``value.__cuda_array_interface__`` describes."""
-    provider = active_provider()
-    return _C.wrap_device(provider.import_interface(value))
+    return _C.wrap_device(active_provider().namespace.asarray(value))

@@ -1,8 +1,9 @@
 """What a device library must do for tensors on a GPU: the protocol that hides it.
 
 ``CupyProvider`` is the real one. ``StubProvider`` is a device whose memory is the host's: it runs the same code in
-tests on a machine without a GPU. Arrays of a provider have CuPy's (so, nearly, NumPy's) methods, and ``namespace``
-has NumPy's functions over them.
+tests on a machine without a GPU. Arrays of a provider have CuPy's (so, nearly, NumPy's) methods, among them ``data``
+(``ptr``, ``device_id``), ``get(out=, blocking=)`` and ``__dlpack__``; ``namespace`` has NumPy's functions and
+``from_dlpack``. What can be said with these (copies to the host and to other devices, exchange) is no method of it.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ class StreamHandle(Protocol):
     ptr: int
     done: bool
 
+    def use(self) -> None:
+        """Make it the thread's on its device, which is the thread's now."""
+
     def synchronize(self) -> None:
         """Wait until all its work is done."""
 
@@ -82,7 +86,7 @@ class GraphPool:
 
 
 class Provider(Protocol):
-    """A device library. Indices are devices' numbers; every array knows its device."""
+    """A device library: memory, streams, and what they are asked. Indices are devices' numbers."""
 
     name: str
     array_type: type
@@ -121,20 +125,8 @@ class Provider(Protocol):
         """An array over memory that ``owner`` keeps alive; strides in elements."""
         ...
 
-    def address(self, array: Any) -> tuple[int, int]:
-        """The address of an array's first element, and its device."""
-        ...
-
-    def to_host(self, array: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """A copy on the host. With ``out`` (row-major, as ``array``; in pinned memory) the copy is only begun."""
-        ...
-
     def to_device(self, array: np.ndarray[Any, Any], index: int, wait: bool = True) -> Any:
         """A copy of a host's array on a device; without ``wait`` (from pinned memory) it is only begun."""
-        ...
-
-    def to_peer(self, array: Any, index: int) -> Any:
-        """A copy of an array on another device."""
         ...
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -145,20 +137,9 @@ class Provider(Protocol):
         """Wait until all work of a device is done."""
         ...
 
-    def new_stream(self, index: int, priority: int) -> StreamHandle:
-        """A stream of its own; more urgent with a smaller priority."""
-        ...
-
-    def default_stream(self, index: int) -> StreamHandle:
-        """The stream of a device that needs no making."""
-        ...
-
-    def external_stream(self, index: int, ptr: int) -> StreamHandle:
-        """A stream that somebody else made, by the driver's handle."""
-        ...
-
-    def use_stream(self, index: int, stream: StreamHandle) -> None:
-        """Make a stream the thread's on its device."""
+    def stream(self, index: int, ptr: int | None = None, priority: int = 0) -> StreamHandle:
+        """A stream of a device: a new one (more urgent with a smaller priority), the default one (0), or one that
+        somebody else made, by the driver's handle."""
         ...
 
     def new_event(self, timing: bool, blocking: bool) -> EventHandle:
@@ -171,18 +152,6 @@ class Provider(Protocol):
 
     def memory(self, index: int) -> MemoryState:
         """How much memory is used and free."""
-        ...
-
-    def export_dlpack(self, array: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-        """A DLPack capsule of an array."""
-        ...
-
-    def import_dlpack(self, value: Any) -> Any:
-        """An array over the memory of a DLPack exporter."""
-        ...
-
-    def import_interface(self, value: Any) -> Any:
-        """An array over the memory that ``value.__cuda_array_interface__`` describes."""
         ...
 
     def empty_cache(self, index: int) -> None:

@@ -28,7 +28,7 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0, *, handle: Any = None) -> None:
         self.device_index = device_index(device)
-        self.handle = handle if handle is not None else active_provider().new_stream(self.device_index, priority)
+        self.handle = handle if handle is not None else active_provider().stream(self.device_index, None, priority)
 
     @property
     def device(self) -> Device:
@@ -90,7 +90,7 @@ class ExternalStream(Stream):
 
     def __init__(self, stream_ptr: int, device: Any = None) -> None:
         index = device_index(device)
-        super().__init__(index, handle=active_provider().external_stream(index, stream_ptr))
+        super().__init__(index, handle=active_provider().stream(index, stream_ptr))
 
 
 class _Local(threading.local):
@@ -106,7 +106,7 @@ _LOCAL = _Local()
 def default_stream(device: Any = None) -> Stream:
     """The stream that work goes to when no other is set."""
     index = device_index(device)
-    return Stream(index, handle=active_provider().default_stream(index))
+    return Stream(index, handle=active_provider().stream(index, 0))
 
 
 def current_stream(device: Any = None) -> Stream:
@@ -117,8 +117,9 @@ def current_stream(device: Any = None) -> Stream:
 
 def set_stream(stream: Stream) -> None:
     """Let this thread's work on the stream's device go to it."""
-    index, provider = stream.device_index, active_provider()
-    provider.use_stream(index, stream.handle)
+    index = stream.device_index
+    with on_device(active_provider(), index):
+        stream.handle.use()
     _C.set_stream(index, stream.cuda_stream)
     if stream.cuda_stream:
         _LOCAL.streams[index] = stream

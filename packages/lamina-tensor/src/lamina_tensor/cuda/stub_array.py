@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,13 @@ __all__ = ["StubArray", "StubNamespace", "lift", "lower", "raw_array"]
 
 _NOWHERE = 0x7B7B_0000_0000
 _REFUSED = ("float8_e4m3fn", "float8_e5m2")
+
+
+class Place(NamedTuple):
+    """The address of an array's first element, and the number of its device."""
+
+    ptr: int
+    device_id: int
 
 
 class StubArray:
@@ -65,10 +72,24 @@ class StubArray:
             return _NOWHERE
         return self._host.__array_interface__["data"][0]
 
-    def get(self) -> np.ndarray[Any, Any]:
+    @property
+    def data(self) -> Place:
+        """Where it lies."""
+        return Place(self.pointer, self.device.id)
+
+    def get(self, out: np.ndarray[Any, Any] | None = None, blocking: bool = True) -> np.ndarray[Any, Any]:
         """A copy on the host."""
         self.memory.device.statistics.copies_to_host += 1
-        return self._host.copy(order="K")
+        if out is None:
+            return self._host.copy(order="K")
+        np.copyto(out, self._host)
+        return out
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        """A capsule that says CPU: NumPy can make no other."""
+        return self._host.__dlpack__(max_version=max_version)
 
     def item(self) -> Any:
         """The only element as a Python number: a copy to the host."""

@@ -14,7 +14,8 @@ import numpy as np
 from .activation import window
 from .device_namespace import DeviceNamespace
 from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
-from .stub_array import StubArray, StubNamespace, make_namespace, raw_array
+from .stub_array import StubArray, StubNamespace, make_namespace
+from .stub_exchange import add_exchange
 from .stub_memory import StubDevice, StubMemory, StubOutOfMemory, StubStatistics
 
 __all__ = ["StubEvent", "StubGraph", "StubProvider", "StubStream"]
@@ -33,6 +34,9 @@ class StubStream:
     def synchronize(self) -> None:
         """Nothing is pending."""
         self.device.statistics.synchronisations += 1
+
+    def use(self) -> None:
+        """Nothing depends on it."""
 
     def wait_event(self, event: Any) -> None:
         """It has happened."""
@@ -85,7 +89,7 @@ class StubProvider:
     def __init__(self, devices: int = 1, memory: int = 1 << 32) -> None:
         self.devices = [StubDevice(i, memory) for i in range(devices)]
         self._thread = _Thread()
-        self.namespace = DeviceNamespace(make_namespace())
+        self.namespace = DeviceNamespace(add_exchange(make_namespace(), self))
         StubNamespace.current = staticmethod(lambda: self.devices[self._thread.device])
 
     def statistics(self, index: int = 0) -> StubStatistics:
@@ -140,17 +144,6 @@ class StubProvider:
         steps = tuple(s * dtype.itemsize for s in strides)
         return StubArray(np.ndarray(shape, dtype, whole, -low, steps), memory)
 
-    def address(self, array: Any) -> tuple[int, int]:
-        """The host's address."""
-        return array.pointer, array.device.id
-
-    def to_host(self, array: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """A copy, counted."""
-        if out is None:
-            return array.get()
-        np.copyto(out, array.get())
-        return out
-
     def to_device(self, array: np.ndarray[Any, Any], index: int, wait: bool = True) -> Any:
         """A copy, counted and accounted."""
         device = self.devices[index]
@@ -158,12 +151,6 @@ class StubProvider:
         memory = device.allocate(array.nbytes)
         memory.owner = array = array.copy(order="K")
         return StubArray(array, memory)
-
-    def to_peer(self, array: Any, index: int) -> Any:
-        """A copy, accounted there."""
-        memory = self.devices[index].allocate(array.nbytes)
-        memory.owner = host = raw_array(array).copy(order="K")
-        return StubArray(host, memory)
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """Ordinary memory."""
@@ -173,20 +160,9 @@ class StubProvider:
         """Nothing is pending."""
         self.devices[index].statistics.synchronisations += 1
 
-    def new_stream(self, index: int, priority: int) -> StubStream:
-        """A stream with a number of its own."""
-        return StubStream(self.devices[index])
-
-    def default_stream(self, index: int) -> StubStream:
-        """Its number is 0."""
-        return StubStream(self.devices[index], 0)
-
-    def external_stream(self, index: int, ptr: int) -> StubStream:
-        """A stream with that number."""
+    def stream(self, index: int, ptr: int | None = None, priority: int = 0) -> StubStream:
+        """A new one has a number of its own."""
         return StubStream(self.devices[index], ptr)
-
-    def use_stream(self, index: int, stream: Any) -> None:
-        """Nothing depends on it."""
 
     def new_event(self, timing: bool, blocking: bool) -> StubEvent:
         """An event."""
@@ -200,27 +176,6 @@ class StubProvider:
         """By the account."""
         device = self.devices[index]
         return MemoryState(device.used, device.used, device.limit - device.used, device.limit)
-
-    def export_dlpack(self, array: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
-        """A capsule that says CPU: NumPy can make no other."""
-        return raw_array(array).__dlpack__(max_version=max_version)
-
-    def import_dlpack(self, value: Any) -> Any:
-        """From what another stub tensor gave."""
-        return self._over(np.from_dlpack(_OnHost(value)), value)
-
-    def import_interface(self, value: Any) -> Any:
-        """Over the host's memory at the address given."""
-        given = value.__cuda_array_interface__
-        dtype, shape = np.dtype(given["typestr"]), given["shape"]
-        steps = given.get("strides")
-        strides = _row_major(shape) if steps is None else tuple(s // dtype.itemsize for s in steps)
-        return self.from_memory(given["data"][0], shape, strides, dtype, self._thread.device, value)
-
-    def _over(self, host: np.ndarray[Any, Any], owner: Any) -> StubArray:
-        memory = StubMemory(self.devices[self._thread.device], 0)
-        memory.owner = (host, owner)
-        return StubArray(host, memory)
 
     def empty_cache(self, index: int) -> None:
         """Nothing is kept."""
@@ -236,19 +191,6 @@ class StubProvider:
             yield lambda: StubGraph(steps, device)
         finally:
             device.recording = None
-
-
-class _OnHost:
-    """A DLPack exporter that says that it is on the CPU."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.value.__dlpack__(max_version=options.get("max_version"))
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

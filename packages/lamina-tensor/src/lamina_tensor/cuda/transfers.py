@@ -11,8 +11,9 @@ from lamina_fx import Device
 from lamina_prims.arrays import converted, numpy_dtype
 
 from .. import _C
-from .activation import active_provider, device_index, is_float8, on_device, stored_dtype
+from .activation import active_provider, dense_order, device_index, is_float8, on_device, stored_dtype
 from .memory import explaining
+from .streams import current_stream
 from .synchronization import refuse_while_capturing, run_checks
 
 __all__ = ["copy_data", "host_copy", "is_pinned", "place", "pin", "upload", "wrap_as"]
@@ -31,9 +32,33 @@ def host_copy(tensor: Any) -> np.ndarray[Any, Any]:
     refuse_while_capturing("values cannot be copied to the host")
     index = tensor.device.index
     with on_device(active_provider(), index):
-        array = active_provider().to_host(tensor._array)
+        array = _to_host(tensor._array)
     run_checks()
     return array.view(numpy_dtype(tensor.dtype)) if is_float8(tensor.dtype) else array
+
+
+def _to_host(array: Any) -> np.ndarray[Any, Any]:
+    """A copy on the host; dense arrays keep the order of their dimensions."""
+    order = dense_order(array)
+    return array.get() if order is None else array.transpose(order).get().transpose(np.argsort(order))
+
+
+def _to_peer(array: Any, index: int) -> Any:
+    """A copy on another device, which is the thread's now.
+
+    It is work of that device: it waits for what the other one has to do by now, and what that one does later (it may
+    give the memory to somebody else) waits for the copy.
+    """
+    provider = active_provider()
+    ours, theirs = current_stream(index).handle, current_stream(array.data.device_id).handle
+    with on_device(provider, array.data.device_id):
+        written = provider.new_event(False, False)
+        written.record(theirs)
+    ours.wait_event(written)
+    made, read = provider.namespace.array(array, order="K"), provider.new_event(False, False)
+    read.record(ours)
+    theirs.wait_event(read)
+    return made
 
 
 def upload(array: np.ndarray[Any, Any], dtype: Any, index: int, wait: bool = True) -> Any:
@@ -59,7 +84,7 @@ def place(tensor: Any, device: Device, non_blocking: bool = False) -> Any:
     provider = active_provider()
     with explaining(index), on_device(provider, index):
         array = tensor._array
-        made = array.copy(order="K") if tensor.device.index == index else provider.to_peer(array, index)
+        made = array.copy(order="K") if tensor.device.index == index else _to_peer(array, index)
         return wrap_as(made, tensor.dtype)
 
 
@@ -67,7 +92,7 @@ def copy_data(target: Any, source: Any, non_blocking: bool = False) -> None:
     """Write the elements of ``source`` (broadcast, converted) into ``target``; one of them at least is on a device."""
     if target.device.type != "cuda":
         if non_blocking and is_pinned(target) and target.dtype is source.dtype and _plain_pair(target, source):
-            active_provider().to_host(source._array, target._array)
+            source._array.get(out=target._array, blocking=False)
             return
         with np.errstate(all="ignore"):
             np.copyto(target._array, converted(_real(host_copy(source), target), target._array.dtype))
