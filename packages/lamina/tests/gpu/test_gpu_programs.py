@@ -264,9 +264,19 @@ def test_graphs_of_several_sizes_do_not_disturb_each_other(device: StubDevice) -
         np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-4, atol=1e-3)
 
 
-def test_two_devices_in_one_graph_are_eagers_error(device: StubDevice) -> None:
-    with pytest.raises(RuntimeError, match="cuda"):
-        lamina.compile(lambda x, y: x + y)(X.cuda(), X)
+@pytest.mark.parametrize("wrap", [lambda f: f, lamina.compile], ids=["eager", "compiled"])
+def test_two_devices_in_one_operator_are_an_error_at_the_users_line(
+    device: StubDevice, wrap: Callable[..., Any]
+) -> None:
+    def fn(x: Any, y: Any) -> Any:
+        x = x * 2
+        return x + y
+
+    words = "add: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+    with pytest.raises(RuntimeError, match=words) as caught:
+        wrap(fn)(X.cuda(), X)
+    lines = [(entry.name, entry.lineno - fn.__code__.co_firstlineno) for entry in caught.traceback]
+    assert ("fn", 1) in lines  # pytest counts lines from 0
 
 
 def test_memory_of_small_results_serves_again(device: StubDevice) -> None:
