@@ -107,6 +107,13 @@ def test_as_many_kernels_as_with_known_sizes(graphs: tuple[Graph, Graph], loops:
     assert symbolic.epilogues == known.epilogues > 5
 
 
+def test_layers_share_kernels_on_a_gpu(graphs: tuple[Graph, Graph]) -> None:
+    """Of known sizes and of symbolic ones, whose symbols are other ones for each layer; templates too."""
+    known, symbolic = (TritonBackend().emit(graph) for graph in graphs)
+    assert len(symbolic.kernels) <= len(known.kernels) + 4
+    assert len(symbolic.steps) <= len(known.steps) + 6
+
+
 def test_weights_are_converted_together_where_a_launch_costs_more_than_the_cache_gains() -> None:
     step, inputs = language_model(width=256, batch=16, autocast=True)
     graph = graph_of(step, *inputs, dynamic=False)

@@ -98,9 +98,9 @@ class KernelText:
         return text if text.isalnum() or text.isidentifier() else f"({text})"
 
     def use(self, symbols: Any) -> None:
-        """Make these size symbols parameters."""
+        """Make these size symbols parameters, numbered: kernels over other sizes have the same text."""
         for symbol in sorted(symbols, key=str):
-            self.symbols.setdefault(symbol, f"n_{symbol.name}")
+            self.symbols.setdefault(symbol, f"n_s{len(self.symbols)}")
 
     # -- the end ---------------------------------------------------------------------------------------
 
