@@ -29,7 +29,7 @@ int64_t *lm_gpu_error_word(DevicePtr *device_address) {
 }
 
 bool lm_gpu_error_check(GpuPlan &plan) {
-    if (!plan.error) return true;
+    if (!plan.error || lm_cuda_forked()) return true; // the word is memory that a child does not have
     int64_t word = *static_cast<volatile int64_t *>(plan.error);
     if (!word) return true;
     *plan.error = 0;

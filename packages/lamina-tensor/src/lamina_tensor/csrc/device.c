@@ -23,7 +23,7 @@ int is_device_array(PyObject *value) { return array_type && PyObject_TypeCheck(v
 /* The device library's counterpart of one of NumPy's ufuncs, borrowed; NULL without one, or if there are several
  * devices: the call must then be made with the right one current. */
 PyObject *device_kernel(PyObject *ufunc) {
-    return kernels && PyTuple_GET_SIZE(devices) == 1 ? PyDict_GetItemWithError(kernels, ufunc) : NULL;
+    return active && kernels && PyTuple_GET_SIZE(devices) == 1 ? PyDict_GetItemWithError(kernels, ufunc) : NULL;
 }
 
 PyObject *cuda_device(int index) {

@@ -6,7 +6,12 @@ import ctypes
 import importlib.util
 import os
 
-__all__ = ["missing", "require"]
+__all__ = ["FORKED", "missing", "require"]
+
+FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess: its parent used a GPU before. To use CUDA with multiprocessing, "
+    "you must use the 'spawn' start method (multiprocessing.set_start_method('spawn')), or use no GPU before the fork"
+)
 
 LOWEST_DRIVER = 13000
 """The lowest version of the CUDA driver API for which the extra's CuPy is built (driver 580)."""
@@ -18,7 +23,7 @@ _OTHERWISE = "use device 'cpu', or guard with cuda.is_available()"
 def driver_state() -> tuple[str, int, int]:
     """(what is wrong or "", version of the driver API, number of devices), from the driver itself.
 
-    Wrong may be ``"driver"`` (no libcuda) or the driver's own refusal to begin.
+    Wrong may be ``"driver"`` (no libcuda), ``"forked"`` or the driver's own refusal to begin.
     """
     try:
         driver = ctypes.CDLL(os.environ.get("LAMINA_LIBCUDA", "libcuda.so.1"))
@@ -27,12 +32,19 @@ def driver_state() -> tuple[str, int, int]:
     version, count = ctypes.c_int(), ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     status = driver.cuInit(0)
+    if status == 3 and _asked and os.getpid() not in _asked:  # CUDA_ERROR_NOT_INITIALIZED: the parent began
+        return "forked", version.value, 0
+    _asked.add(os.getpid())
     if status == 100:  # CUDA_ERROR_NO_DEVICE
         return "", version.value, 0
     if status:
         return f"cuInit gave error {status}", version.value, 0
     driver.cuDeviceGetCount(ctypes.byref(count))
     return "", version.value, count.value
+
+
+_asked: set[int] = set()
+"""Processes that started the driver: this one, and those it was forked from."""
 
 
 def library_installed() -> bool:
@@ -43,6 +55,8 @@ def library_installed() -> bool:
 def missing() -> str | None:
     """What keeps the device 'cuda' from being used, and what to do about it; None when it can be."""
     wrong, version, count = driver_state()
+    if wrong == "forked":
+        return FORKED
     if wrong == "driver":
         problem = "there is no NVIDIA driver (libcuda.so.1 is not found): install the driver, version 580 or later"
     elif wrong:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .activation import active_provider, device_index, is_active, on_device
+from .activation import active_provider, device_index, is_active, is_forked, on_device
 from .availability import missing
 from .provider import DeviceProperties
 
@@ -21,6 +21,8 @@ def is_available() -> bool:
 
     from . import activation
 
+    if is_forked():
+        return False
     if is_active() or activation._Active.chosen is not None:
         return active_provider().device_count() > 0
     if os.environ.get("LAMINA_CUDA_PROVIDER", "cupy") != "cupy":
