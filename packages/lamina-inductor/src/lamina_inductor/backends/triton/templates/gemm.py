@@ -158,7 +158,7 @@ def _tiles_text(text: KernelText, size: Any, block: str) -> str:
     return f"tl.cdiv({text.size(size)}, {block})"
 
 
-def _described(operand: Operand, block: tuple[int, int]) -> tuple[Operand, tuple[int, int]]:
+def _described(operand: Operand, block: tuple[int, ...]) -> tuple[Operand, tuple[int, ...]]:
     """The matrices with their contiguous dimension last, and the block, which is of one matrix."""
     shape, strides = operand.shape[-2:], operand.strides[-2:]
     if constant(strides[1]) != 1:
@@ -279,7 +279,7 @@ def _describedwrite_sum(product: Product, begin: str, end: str) -> None:
     )
 
 
-def _load_described(product: Product, name: str, place: tuple[str, str], block: tuple[str, str]) -> str:
+def _load_described(product: Product, name: str, place: tuple[str, ...], block: tuple[str, ...]) -> str:
     """The block of an operand, as the product wants it."""
     operand: Operand = getattr(product.step, name)
     turned = constant(operand.strides[-1]) != 1
