@@ -1,4 +1,4 @@
-"""The whole corpus on a GPU, marked ``gpu``: a part of ``tools/gpu/conformance.py`` each. Skipped where there is none."""
+"""The whole corpus on a GPU, marked ``gpu``: each test a part of ``tools/gpu/conformance.py``; skipped without one."""
 
 from __future__ import annotations
 

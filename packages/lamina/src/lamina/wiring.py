@@ -16,7 +16,7 @@ import numpy as np
 from lamina_aot import compile_captured
 from lamina_fx import Graph, TensorSpec
 from lamina_fx.collector import collector_paused
-from lamina_tensor import from_numpy, is_grad_enabled, set_grad_enabled
+from lamina_tensor import are_deterministic_algorithms_enabled, from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
 from .backends import Backend, BackendError, check_device, cuda
@@ -149,6 +149,8 @@ def _options_for(backend: Backend, given: dict[str, Any]) -> dict[str, Any]:
     options = {name: value for name, value in given.items() if name in known}
     if "allow_tf32" in known and cuda.matmul.allow_tf32:
         options.setdefault("allow_tf32", True)
+    if "deterministic" in known and are_deterministic_algorithms_enabled():
+        options.setdefault("deterministic", True)
     return options
 
 

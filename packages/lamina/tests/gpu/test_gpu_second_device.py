@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 HERE = Path(__file__).resolve().parent
 
 PROGRAM = """

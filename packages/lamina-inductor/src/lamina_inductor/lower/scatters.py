@@ -72,7 +72,8 @@ def _scatter(call: Call, input: Value, updates: Value, indices: tuple[Value, ...
     if _empty(updates):
         return map_value(input, input.shape, lambda index: index, lambda index: index)
     unusual = plan.mode not in ("set", "add") or (plan.mode == "add" and input.dtype.kind in ("bool", "complex"))
-    if unusual and not call.supports(f"scatter_{plan.mode}", input.dtype):
+    floating = plan.mode == "add" and input.dtype.kind == "float"  # no atomics where the order must be certain
+    if (unusual or floating) and not call.supports(f"scatter_{plan.mode}", compute_dtype(input.dtype)):
         return None
     narrow = compute_dtype(input.dtype) is not input.dtype and plan.mode != "set"
     if narrow:  # added up in float32, rounded once

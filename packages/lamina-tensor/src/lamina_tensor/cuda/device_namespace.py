@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..switches import are_deterministic_algorithms_enabled
+from .ordered_sums import add_in_order
+
 __all__ = ["HOST_FUNCTIONS", "DeviceNamespace", "running"]
 
 HOST_FUNCTIONS = frozenset({"multiply.at"})
@@ -118,7 +121,9 @@ class _Ufunc:
     def at(self, array: Any, index: Any, values: Any) -> None:
         """``array[index] = f(array[index], values)``, once for each of equal indices."""
         space, name = self._space, self.__name__
-        if name == "multiply":
+        if name == "add" and array.dtype.kind not in "biu" and are_deterministic_algorithms_enabled():
+            self._in_order(array, index, values)
+        elif name == "multiply":
             _on_host(space, array, index, values)
         elif name in ("logical_or", "logical_and"):
             work = array.astype(np.int32)
@@ -129,6 +134,14 @@ class _Ufunc:
             self._at_complex(array, index, values)
         else:
             self._at_real(array, index, values)
+
+    def _in_order(self, array: Any, index: Any, values: Any) -> None:
+        if self._space.capturing:
+            raise RuntimeError("sums by index wait for the device in deterministic mode; a graph cannot capture them")
+        wide = array.dtype if array.dtype.kind == "c" else _accumulator(array.dtype, "add")
+        work = array.astype(wide)
+        add_in_order(self._space._library, work, index, _cast(values, wide))
+        array[...] = work.astype(array.dtype)
 
     def _at_real(self, array: Any, index: Any, values: Any) -> None:
         wide = _accumulator(array.dtype, self.__name__)

@@ -36,7 +36,7 @@ from ...tune.tuner import Tuner
 from .artifact import GpuArtifact
 from .build import artifact_key, build_artifact, device_index, find_artifact
 from .compile import require_triton, toolchain
-from .elementwise import supports
+from .elementwise import supports, supports_in_order
 from .emit import emit_program
 from .measuring import GpuMeasure
 from .products import with_dense_products
@@ -62,9 +62,10 @@ class TritonBackend:
 
     name = "triton"
     keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward"))
-    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs", "max_autotune"))
+    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs", "deterministic", "max_autotune"))
     """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph (True: even
-    where inputs or results must be copied for it, False: never); choose templates and their tiles by measuring."""
+    where inputs or results must be copied for it, False: never); add up by index in a certain order, by the reference;
+    choose templates and their tiles by measuring."""
 
     def __init__(self, planner: Planner | None = None) -> None:
         self.planner = planner
@@ -73,23 +74,31 @@ class TritonBackend:
         """A captured graph before differentiation: attention that is spelt out becomes one operator."""
         return fuse_attention(graph)
 
-    def program(self, graph: Graph, *, name: str = "graph") -> Program:
+    def program(self, graph: Graph, *, name: str = "graph", deterministic: bool = False) -> Program:
         """The kernels and steps for ``graph`` in kernel IR, with loops for a grid of programs."""
-        return build_program(graph, name=name, supports=supports, loops=GRID_LOOPS)
+        known = supports_in_order if deterministic else supports
+        return build_program(graph, name=name, supports=known, loops=GRID_LOOPS)
 
     def emit(
-        self, graph: Graph, *, name: str = "graph", externs: bool = True, planner: Planner | None = None
+        self,
+        graph: Graph,
+        *,
+        name: str = "graph",
+        externs: bool = True,
+        planner: Planner | None = None,
+        deterministic: bool = False,
     ) -> TritonProgram:
         """The kernels of a graph of strict primitives, and how they are launched.
 
         ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
-        complex numbers) are listed; False: they are an error.
+        complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics.
 
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
         chosen = planner or self.planner or TemplatePlanner()
-        result = emit_program(with_dense_products(self.program(graph, name=name)), chosen)
+        program = self.program(graph, name=name, deterministic=deterministic)
+        result = emit_program(with_dense_products(program), chosen)
         if not externs and result.externs:
             raise result.externs[0].refuse()
         return result
@@ -128,7 +137,8 @@ class TritonBackend:
     def _build(self, graph: Graph, name: str, options: dict[str, Any], info: GpuInfo, key: str | None) -> GpuArtifact:
         if len(graph.nodes) >= _MANY_NODES:
             warm_up()
-        emitted = self.emit(graph, name=name, planner=self.planner or _planner(info, device_index(graph), options))
+        planner = self.planner or _planner(info, device_index(graph), options)
+        emitted = self.emit(graph, name=name, planner=planner, deterministic=bool(options.get("deterministic")))
         return build_artifact(graph, emitted, info, options, key)
 
 

@@ -14,7 +14,7 @@ from .literals import has_type, language_type, literal
 from .narrow import FAST, FASTER
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
 
-__all__ = ["convert", "expression", "has_atomic", "supports", "wants_types"]
+__all__ = ["convert", "expression", "has_atomic", "supports", "supports_in_order", "wants_types"]
 
 _BYTES: dict[DType, str] = {float8_e4m3fn: "e4m3", float8_e5m2: "e5m2"}
 """Types whose values are bytes, and how the functions that make numbers of them and back are named: the device's own
@@ -28,6 +28,11 @@ def supports(op: str, dtype: DType) -> bool:
     if op.startswith("scatter_"):
         return has_atomic(op.removeprefix("scatter_"), dtype)
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])
+
+
+def supports_in_order(op: str, dtype: DType) -> bool:
+    """``supports`` where equal inputs must give equal bits: floats are not added up by atomics."""
+    return supports(op, dtype) and not (op == "scatter_add" and dtype.kind == "float")
 
 
 def has_atomic(mode: str, dtype: DType) -> bool:
