@@ -102,6 +102,10 @@ def extrema(x: Any) -> Any:
     return ops.amax(x, 1), ops.amin(x, 1), ops.argmax(x, 1), ops.argmin(x, 1)
 
 
+def places(x: Any) -> Any:
+    return ops.argmax(x), ops.argmin(x), ops.amax(x)
+
+
 def totals(x: Any) -> Any:
     return ops.sum(x), ops.amax(x), ops.div(ops.sum(ops.mul(x, x)), 3.0)
 
@@ -140,6 +144,12 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "odd full sums": (totals, (floats(101, 203),), 2),
     "small full sums": (totals, (floats(7, 13),), 1),
     "extrema": (extrema, (with_nan(5, 33),), 1),
+    "places in everything": (places, (with_nan(101, 203),), 2),
+    "places of equal numbers": (places, (np.round(floats(17001)),), 2),
+    "places in integers": (places, (RNG.integers(-9, 9, (3, 7000)).astype(np.int16),), 2),
+    "places in booleans": (places, (RNG.random(30000) < 1e-3,), 2),
+    "places of computed numbers": (lambda x: ops.argmax(ops.mul(x, x), 1), (floats(3, 20011, dtype=np.float16),), 2),
+    "places in few columns": (lambda x: (ops.argmin(x, 0), ops.sum(x, 0)), (with_nan(9000, 5),), 2),
     "extrema of long rows": (extrema, (np.pad(with_nan(3, 20), ((0, 0), (0, 2101))),), 1),
     "booleans": (lambda x: (ops.any(ops.gt(x, 2.5), 1), ops.all(ops.lt(x, 2.5), 1)), (floats(9, 50),), 1),
     "integer sums": (

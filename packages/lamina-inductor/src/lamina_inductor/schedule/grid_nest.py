@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from lamina_fx import DType, int64
 from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.dtypes import compute_dtype
@@ -147,6 +148,9 @@ def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str, adds: Sequence
             name = info.stmt.name + suffix
             sums.append(Accumulator(name, info.stmt.dtype, info.stmt.kind))
             inside.append(feed(info.stmt, name))
+            if suffix and _is_place(info.stmt):
+                sums.append(Accumulator(f"{name}v", info.stmt.dtype, info.stmt.kind[3:]))
+                inside.append(Accumulate(f"{name}v", info.stmt.value))
         else:
             inside.append(info.stmt)
     return Loop(r, as_index(flat.sizes[r]), "simd", (*inside, *adds), tuple(sums))
@@ -183,7 +187,7 @@ def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, .
 def _is_plain(flat: Flat) -> bool:
     """One level of reductions, whose results no element waits for."""
     for info in flat.info.values():
-        if type(info.stmt) is Reduce and (info.level > 1 or info.stmt.kind.startswith("arg")):
+        if type(info.stmt) is Reduce and info.level > 1:
             return False
         if info.level and info.axes & flat.inner:
             return False
@@ -196,7 +200,8 @@ def _split(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> tuple[tu
     blocks = (reduced + block - 1) // block
     part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, block)
     reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
-    params = {stmt.name: f"p{k}" for k, stmt in enumerate(reduces)}
+    results = [(f"{stmt.name}_p{end}", dtype) for stmt in reduces for end, dtype in _results(stmt)]
+    params = {name: f"p{k}" for k, (name, _) in enumerate(results)}
     number = part // kept
     moved: dict[Any, Any] = {x: part % kept, r: number * block + place}
     cut = _moved(flat, moved, {part: kept * blocks, place: Min(block, reduced - number * block)})
@@ -204,17 +209,28 @@ def _split(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> tuple[tu
     again = axis_symbol(spare + 2, blocks)
     sums = tuple([Accumulator(s.name, s.dtype, s.kind) for s in reduces])
     combine: list[Stmt] = []
+    index = again * kept + (x if kept > 1 else 0)
     for stmt in reduces:
-        index = again * kept + (x if kept > 1 else 0)
-        combine.append(Load(f"{stmt.name}_q", stmt.dtype, params[stmt.name], index))
-        combine.append(Accumulate(stmt.name, f"{stmt.name}_q"))
+        q = f"{stmt.name}_q"
+        combine += [Load(f"{q}{end}", d, params[f"{stmt.name}_p{end}"], index) for end, d in _results(stmt)]
+        combine.append(Accumulate(stmt.name, f"{q}v", q) if _is_place(stmt) else Accumulate(stmt.name, q))
     of_row = [i for i in flat.info.values() if _of_row(flat, i)]
     before = [i.stmt for i in of_row if not i.level]
     after = [i.stmt for i in of_row if i.level]
     loop = Loop(again, as_index(blocks), "simd", tuple(combine), sums)
     second = Loop(x, as_index(kept), "parallel", (*before, loop, *after))
-    partials = [Partial(params[s.name], s.dtype, kept * blocks) for s in reduces]
+    partials = [Partial(params[name], dtype, kept * blocks) for name, dtype in results]
     return (first, second), partials, "split reduction"
+
+
+def _is_place(stmt: Reduce) -> bool:
+    """Does it find where an extremum is? Then a block hands on the extremum, too, to compare it with others'."""
+    return stmt.kind.startswith("arg")
+
+
+def _results(stmt: Reduce) -> list[tuple[str, DType]]:
+    """What a block hands on: endings of names, and dtypes."""
+    return [("", int64), ("v", stmt.dtype)] if _is_place(stmt) else [("", stmt.dtype)]
 
 
 def _moved(flat: Flat, mapping: dict[Any, Any], sizes: dict[Symbol, Any]) -> Flat:
@@ -229,7 +245,7 @@ def _first_phase(flat: Flat, part: Symbol, place: Symbol, params: dict[str, str]
     roots = [i for i in flat.info.values() if _is_root(flat, i, 0)]
     needed = closure(flat, [r.key for r in roots], lambda i: False)
     before = [i.stmt for i in in_order(flat, needed) if _of_row(flat, i)]
-    after = [Store(param, part, f"{name}_p") for name, param in params.items()]
+    after = [Store(param, part, name) for name, param in params.items()]
     body = (*before, _sweep(flat, place, roots, "_p"), *after)
     return Loop(part, as_index(flat.sizes[part]), "parallel", body)
 
