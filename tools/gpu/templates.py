@@ -21,7 +21,6 @@ import torch
 import triton
 from template_cases import BACKWARD, FORWARD, Case, attention_cases, convolution_cases, product_cases
 from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
 from triton.testing import do_bench
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bool_
@@ -30,6 +29,7 @@ from lamina_inductor.backends.triton.compile import load_function
 from lamina_inductor.backends.triton.emit import emit_program
 from lamina_inductor.backends.triton.program import Scratch, TensorDescriptor, TritonKernel, TritonProgram
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
+from lamina_inductor.backends.triton.worker import source_kind
 from lamina_inductor.ir.program import Operand
 from lamina_inductor.tune.candidates import AttentionCandidate, Candidate, label
 from lamina_inductor.tune.model import estimate, rank
@@ -58,7 +58,7 @@ def compiled(kernel: TritonKernel) -> Any:
     signature = dict(kernel.parameters) | dict.fromkeys(kernel.constants, "constexpr")
     constants = {(len(names) + k,): value for k, value in enumerate(kernel.constants.values())}
     attributes = {(k,): [["tt.divisibility", 16]] for k, name in enumerate(names) if name in kernel.aligned}
-    source = ASTSource(load_function(kernel), signature, constants, attributes)
+    source = source_kind(load_function(kernel))(load_function(kernel), signature, constants, attributes)
     options = kernel.options | {"enable_fp_fusion": True}
     return triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 

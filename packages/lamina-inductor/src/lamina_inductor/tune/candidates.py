@@ -41,7 +41,9 @@ class AttentionCandidate:
 
     descriptors: rows are read through tensor descriptors (sm_90 and up). split: parts of the keys that programs of
     their own walk (a second kernel combines them, in order). precision: of products of float32: tf32 rounds the
-    operands to 10 bits, tf32x3 splits each into two of these, ieee does without the matrix units.
+    operands to 10 bits, tf32x3 splits each into two of these, ieee does without the matrix units. registers: most of a
+    thread, so that more programs share a multiprocessor. persistent: a program walks many blocks of queries as one
+    stream (sm_90 alone).
     """
 
     block_m: int
@@ -51,6 +53,8 @@ class AttentionCandidate:
     descriptors: bool = False
     split: int = 1
     precision: str = "ieee"
+    registers: int | None = None
+    persistent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,10 @@ def label(candidate: Candidate) -> str:
     if isinstance(candidate, AttentionCandidate):
         words = [f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"]
         words += [f"split{candidate.split}"] if candidate.split > 1 else []
+        words += ["persistent"] if candidate.persistent else []
         words += ["descriptors"] if candidate.descriptors else []
         words += [candidate.precision] if candidate.precision != "ieee" else []
+        words += [f"r{candidate.registers}"] if candidate.registers is not None else []
         return " ".join(words)
     words = [f"{candidate.block_m}x{candidate.block_n}x{candidate.block_k} w{candidate.warps} s{candidate.stages}"]
     words += [f"g{candidate.group}"] if candidate.group != 8 else []

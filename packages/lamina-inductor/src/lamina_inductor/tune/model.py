@@ -14,7 +14,7 @@ from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCan
 from .devices import Gpu
 from .problems import AttentionProblem, GemmProblem, Problem
 
-__all__ = ["Resources", "estimate", "fits", "rank", "resources"]
+__all__ = ["Resources", "estimate", "fits", "rank", "resident", "resources"]
 
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 
@@ -55,7 +55,8 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
     masks = 0 if not problem.mask else candidate.block_m * candidate.block_n * (1 if problem.mask == "bool" else 4)
     shared = keys * candidate.stages + queries + masks * candidate.stages
     wide = 2 if problem.dtype == "float32" and candidate.precision != "tf32" else 1  # operands lie in registers, too
-    return Resources(shared, wide * (scores * 3 // 2 + sums) // threads + 40, threads)
+    registers = wide * (scores * 3 // 2 + sums) // threads + 40
+    return Resources(shared, min(registers, candidate.registers or registers), threads)
 
 
 def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
@@ -63,13 +64,18 @@ def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
     if isinstance(candidate, LibraryCandidate):
         return True
     described = problem.described and gpu.sm >= 90
-    if candidate.descriptors and not described:
+    if (candidate.descriptors and not described) or (candidate.persistent and not _is_persistent(problem, gpu)):
         return False
     need = resources(problem, candidate, gpu)
     spare = 2 << 10 if isinstance(candidate, AttentionCandidate) else 0  # for the exchange of maxima and sums
     return (
         need.shared + spare <= gpu.shared and need.registers <= 255 and need.registers * need.threads <= gpu.registers
     )
+
+
+def _is_persistent(problem: Problem, gpu: Gpu) -> bool:
+    """May a program walk many tiles? Attention's is written for one generation."""
+    return not isinstance(problem, AttentionProblem) or (problem.streams and gpu.sm == 90)
 
 
 def resident(need: Resources, gpu: Gpu) -> int:

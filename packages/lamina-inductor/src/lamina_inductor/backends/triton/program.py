@@ -29,6 +29,7 @@ class TritonKernel:
         origins: what was fused, as (node name, operator id, "file:line").
         blocks: values of the ``tl.constexpr`` parameters, in order; None: ``XBLOCK`` and ``RBLOCK`` of the tile.
         stages: of software pipelines; None: the compiler's choice.
+        registers: most that a thread may have; None: what it wants.
     """
 
     name: str
@@ -39,6 +40,7 @@ class TritonKernel:
     origins: tuple[tuple[str, str, str], ...]
     blocks: tuple[tuple[str, Any], ...] | None = None
     stages: int | None = None
+    registers: int | None = None
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -50,7 +52,8 @@ class TritonKernel:
     @property
     def options(self) -> dict[str, int]:
         """What the compiler is told beside the text."""
-        return {"num_warps": self.tile.warps} | ({} if self.stages is None else {"num_stages": self.stages})
+        wanted = {"num_warps": self.tile.warps, "num_stages": self.stages, "maxnreg": self.registers}
+        return {name: value for name, value in wanted.items() if value is not None}
 
     @property
     def checks(self) -> bool:
@@ -143,9 +146,21 @@ class TritonProgram:
         return _module("\n\n".join([k.source for k in self.kernels]))
 
 
+_GLUON = """\
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared as gl_fence
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier as gl_mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import tma as gl_tma
+from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma as gl_mma
+from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_wait as gl_mma_wait
+"""
+
+
 def _module(source: str) -> str:
     functions = functions_for(source)
-    return "\n\n".join([IMPORTS, *([functions] if functions else []), source])
+    lower = [_GLUON] if "@gluon.jit" in source else []
+    return "\n\n".join([IMPORTS, *lower, *([functions] if functions else []), source])
 
 
 def launch_text(launch: TritonLaunch) -> str:

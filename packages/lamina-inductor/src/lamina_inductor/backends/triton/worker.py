@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-__all__ = ["Request", "answer", "load_text", "main", "receive", "send"]
+__all__ = ["Request", "answer", "load_text", "main", "receive", "send", "source_kind"]
 
 Request = tuple[str, str, tuple[tuple[str, str], ...], dict[str, Any], tuple[str, ...], dict[str, Any], int]
 """A kernel's name, its module's text, parameters and their types, values of ``tl.constexpr`` parameters, parameters
@@ -61,14 +61,14 @@ def answer(request: Request) -> dict[str, Any]:
     """Machine code, and what the compiler says of it."""
     import triton  # type: ignore[import-not-found]  # optional dependency
     from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found]  # optional
-    from triton.compiler import ASTSource  # type: ignore[import-not-found]  # optional
 
     name, module, parameters, constants, aligned, options, sm = request
     names = [n for n, _ in parameters]
     signature = dict(parameters) | dict.fromkeys(constants, "constexpr")
     values = {(len(names) + k,): value for k, value in enumerate(constants.values())}
     attributes = {(k,): _ALIGNED for k, n in enumerate(names) if n in aligned}
-    source = ASTSource(load_text(name, module), signature, values, attributes)
+    function = load_text(name, module)
+    source = source_kind(function)(function, signature, values, attributes)
     with _short_cache_key():
         result = triton.compile(source, target=GPUTarget("cuda", sm, 32), options=options)
     metadata = result.metadata
@@ -81,6 +81,17 @@ def answer(request: Request) -> dict[str, Any]:
         "descriptors": [dict(d) for d in getattr(metadata, "tensordesc_meta", None) or ()],
         "cooperative": bool(getattr(metadata, "launch_cooperative_grid", False)),
     }
+
+
+def source_kind(function: Any) -> Any:
+    """What triton calls the text of such a function: Triton, or Gluon, its lower language."""
+    if getattr(function, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource  # type: ignore[import-not-found]  # optional
+
+        return GluonASTSource
+    from triton.compiler import ASTSource  # type: ignore[import-not-found]  # optional
+
+    return ASTSource
 
 
 _swapped = threading.Lock()

@@ -115,7 +115,10 @@ class _Walk:
         self._store(own)
         config = self.config
         kernel, buffers, sizes = text.finish(
-            warps=config.warps, stages=config.stages, origins=(("", "attention_backward", ""), *_origin(self.names))
+            warps=config.warps,
+            stages=config.stages,
+            registers=config.registers,
+            origins=(("", "attention_backward", ""), *_origin(self.names)),
         )
         heads: Any = 1
         for size in kept:

@@ -14,6 +14,7 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
 from .attention_split import Parts, parts_of
+from .attention_stream import stream_launch
 from .attention_text import HELD, Scores, edge_tiles, held, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
@@ -24,8 +25,12 @@ __all__ = ["ORIGIN", "attention_launches"]
 ORIGIN = (("", "attention_with_lse", ""),)
 
 
-def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
-    """The launches of a forward pass."""
+def attention_launches(
+    step: Attention, config: AttentionCandidate, wide: bool, programs: int = 264
+) -> list[TritonLaunch]:
+    """The launches of a forward pass; ``programs``: of a persistent one."""
+    if config.persistent:
+        return [stream_launch(step, config, programs)]
     text = KernelText(wide)
     described = frozenset(("query", "key", "value") if config.descriptors else ())
     scores = Scores(step, text, config.block_m, config.block_n, described=described, arithmetic=config.precision)
@@ -49,7 +54,9 @@ def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) 
         parts.store(text)
     else:
         _finish(scores)
-    kernel, buffers, sizes = text.finish(warps=config.warps, stages=config.stages, origins=ORIGIN)
+    kernel, buffers, sizes = text.finish(
+        warps=config.warps, stages=config.stages, registers=config.registers, origins=ORIGIN
+    )
     grid = (ceil_div(scores.queries, config.block_m), heads)
     if parts is not None:
         return [TritonLaunch(kernel, buffers, sizes, (*grid, parts.count)), parts.combine(wide)]

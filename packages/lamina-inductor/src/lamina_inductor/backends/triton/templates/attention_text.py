@@ -223,9 +223,13 @@ class Scores:
         for name in names:
             operand = getattr(self.step, name)
             if operand is not None and name in self.described:
-                self.text.descriptor(name, *_as_described(operand, self._tile(name)))
+                self.text.descriptor(name, *self.description(name))
             elif operand is not None:
                 self.text.pointer(name, operand.dtype, operand)
+
+    def description(self, name: str) -> tuple[Operand, tuple[int, ...]]:
+        """(operand, tile) of the descriptor that reads operand ``name``: without dimensions that are broadcast."""
+        return _as_described(getattr(self.step, name), self._tile(name))
 
     def rows(self, name: str, rows: str, start: str, row_mask: str) -> str:
         """A load of a tile of operand ``name``: its ``rows`` (an index vector) begin at ``start``; zeros outside."""

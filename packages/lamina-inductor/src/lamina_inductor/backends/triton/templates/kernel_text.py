@@ -47,10 +47,13 @@ def is_stride(step: Any, factor: int) -> bool:
 
 
 class KernelText:
-    """Lines of a kernel and its arguments. ``wide``: integers and indices need 64 bits."""
+    """Lines of a kernel and its arguments.
 
-    def __init__(self, wide: bool = False) -> None:
-        self.wide = wide
+    wide: integers and indices need 64 bits. language: what the text is written in, ``triton`` or ``gluon``.
+    """
+
+    def __init__(self, wide: bool = False, language: str = "triton") -> None:
+        self.wide, self.language = wide, language
         self.lines: list[str] = []
         self.depth = 0
         self.pointers: dict[str, tuple[str, Any]] = {}
@@ -75,9 +78,10 @@ class KernelText:
         if isinstance(value, Operand) and not is_multiple(value.offset * dtype.itemsize, 16):
             self.unaligned.add(name)
 
-    def descriptor(self, name: str, operand: Operand, block: tuple[int, ...]) -> None:
-        """A tensor descriptor of an operand, made by the host."""
-        kind = f"tensordesc<{pointer_type(operand.dtype)[1:]}[{', '.join(map(str, block))}]>"
+    def descriptor(self, name: str, operand: Operand, block: tuple[int, ...], layout: str = "") -> None:
+        """A tensor descriptor of an operand, made by the host. layout: of its tiles in shared memory, in Gluon."""
+        tile = f"{pointer_type(operand.dtype)[1:]}[{', '.join(map(str, block))}]"
+        kind = f"tensordesc<{tile},{layout}>" if layout else f"tensordesc<{tile}>"
         self.pointers[name] = (kind, TensorDescriptor(operand, block))
         self.unaligned.add(name)
 
@@ -105,7 +109,13 @@ class KernelText:
     # -- the end ---------------------------------------------------------------------------------------
 
     def finish(
-        self, *, warps: int, stages: int | None = None, origins: tuple[Any, ...] = (), checks: bool = False
+        self,
+        *,
+        warps: int,
+        stages: int | None = None,
+        registers: int | None = None,
+        origins: tuple[Any, ...] = (),
+        checks: bool = False,
     ) -> tuple[TritonKernel, tuple[Any, ...], tuple[Any, ...]]:
         """(kernel without a name, buffers and sizes of a launch)."""
         integer = "i64" if self.wide else "i32"
@@ -115,12 +125,12 @@ class KernelText:
         parameters += [("error", "*i32")] if checks else []
         names = [name for name, _ in parameters] + [f"{name}: tl.constexpr" for name in self.blocks]
         body = "\n".join(["    " + line for line in (*_comments(origins), *self.lines)])
-        source = f"@triton.jit\ndef {ANONYMOUS}({', '.join(names)}):\n{body}\n"
+        source = f"@{self.language}.jit\ndef {ANONYMOUS}({', '.join(names)}):\n{body}\n"
         even = [name for symbol, name in self.symbols.items() if is_multiple(symbol, 16)]
         aligned = frozenset((*(p for p in self.pointers if p not in self.unaligned), *even))
         blocks = tuple(self.blocks.items())
         tile = Tile(1, warps=warps)
-        kernel = TritonKernel(ANONYMOUS, source, tuple(parameters), tile, aligned, origins, blocks, stages)
+        kernel = TritonKernel(ANONYMOUS, source, tuple(parameters), tile, aligned, origins, blocks, stages, registers)
         values = (*self.symbols, *(value for _, value in self.numbers.values()))
         return kernel, tuple([value for _, value in self.pointers.values()]), values
 

@@ -14,7 +14,7 @@ from ....ir.program import Attention, AttentionBackward, Buffer, Convolution, Ge
 from ....lower.pointwise import COSTS
 from ....tune.candidates import Candidate, GemmCandidate, LibraryCandidate
 from ....tune.devices import Gpu, gpu_of
-from ....tune.model import rank
+from ....tune.model import rank, resident, resources
 from ....tune.problems import AttentionProblem, GemmProblem, Problem
 from ....tune.tables import candidates
 from ....tune.tuner import Asked, Tuner
@@ -23,6 +23,7 @@ from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
 from .attention_split import with_groups_as_rows
+from .attention_stream import can_stream
 from .attention_text import can_describe_heads
 from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
@@ -117,7 +118,8 @@ class TemplatePlanner:
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
                 rows = with_groups_as_rows(step)
-                return self._rounded(attention_problem(rows)), lambda c: attention_launches(rows, c, wide)
+                problem = self._rounded(replace(attention_problem(rows), streams=not wide and can_stream(rows)))
+                return problem, lambda c: attention_launches(rows, c, wide, self._programs(problem, c))
             return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             step = as_plain(step)
@@ -129,6 +131,10 @@ class TemplatePlanner:
 
     def _rounded(self, problem: Problem) -> Any:
         return replace(problem, tf32=self.tf32 and problem.dtype == "float32")
+
+    def _programs(self, problem: Problem, candidate: Candidate) -> int:
+        """That run at a time."""
+        return self.gpu.multiprocessors * resident(resources(problem, candidate, self.gpu), self.gpu)
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
         if isinstance(candidate, LibraryCandidate):
