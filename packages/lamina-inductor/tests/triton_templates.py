@@ -301,6 +301,14 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
         (*(floats(2, 2, n, r, 16, dtype=BF16) for n, r in ((3, 5), (1, 70), (1, 70))), with_empty_rows(2, 1, 1, 5, 70)),
         PARTS,
     ),
+    "one causal row of groups": (
+        attention(causal=True), (floats(2, 2, 3, 1, 16), floats(2, 2, 1, 70, 16), floats(2, 2, 1, 70, 16)),
+        (*TILE, *PARTS),
+    ),
+    "gradients of one causal row of groups": (
+        backward(causal=True),
+        (*gradients((2, 2, 3), 1, 16), floats(2, 2, 3, 1, 16), floats(2, 2, 1, 40, 16), floats(2, 2, 1, 40, 16)), TILE,
+    ),
     "parts under a mask of large numbers": (
         attention(mask=True), (*matrices((2, 2), 6, 45, 16), large_numbers(6, 45)), PARTS,
     ),

@@ -26,9 +26,12 @@ FEW = 64
 
 
 def with_groups_as_rows(step: Attention) -> Attention:
-    """The same with one matrix of queries for all heads of a group, where these share keys and rows are few."""
+    """The same with one matrix of queries for all heads of a group, where these share keys and rows are few.
+
+    Not where a row's number says which keys it sees: a causal row 0 sees key 0, of every head.
+    """
     group, rows = constant(step.out.shape[2]), constant(step.out.shape[3])
-    if group is None or rows is None or group == 1 or group * rows > FEW or (step.causal and rows > 1):
+    if group is None or rows is None or group == 1 or group * rows > FEW or step.causal:
         return step
     shared = all(constant(o.strides[2]) == 0 for o in (step.key, step.value))
     given = [o for o in (step.query, step.out, step.lse, step.mask) if o is not None]
