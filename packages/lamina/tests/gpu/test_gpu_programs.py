@@ -14,7 +14,10 @@ from lamina import nn
 from lamina.nn import functional as F
 from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_inductor.backends.triton import TritonBackend
+from lamina_inductor.schedule import waves
 from lamina_prims import decompose, ops
+from lamina_tensor import cuda
+from lamina_tensor.cuda.stub_provider import StubProvider
 
 
 def check(fn: Callable[..., Any], *inputs: Any, tolerance: float = 1e-5) -> Any:
@@ -37,6 +40,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "softmax": (lambda x: x.softmax(-1), (X,)),
     "sum of everything": (lambda x: x.sum(), (X,)),
     "columns": (lambda x: (x - x.mean(0)) / x.std(0), (X,)),
+    "long columns": (lambda x: (x - x.mean(0)) / x.std(0), (X.reshape(-1, 4).repeat(12, 1),)),
     "several results": (lambda x: (x + 1, x.sum(1), x.argmax(1)), (X,)),
     "views": (lambda x: x.t()[3:7].exp(), (X,)),
     "product": (lambda x, y: x @ y, (X, Y)),
@@ -74,6 +78,19 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_results(device: StubDevice, name: str) -> None:
     fn, inputs = PROGRAMS[name]
     check(fn, *inputs)
+
+
+def test_a_wave_clears_its_counters_in_every_call(device: StubDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("WIDTH", 4), ("BYTES", 0)):
+        monkeypatch.setattr(waves, name, value)
+    x = lamina.arange(600 * 16).reshape(600, 16) / 1000.0
+    run = lamina.compile(lambda x: (x - x.mean(0)) / x.std(0))
+    wanted = (x - x.mean(0)) / x.std(0)
+    for _ in range(2):
+        np.testing.assert_allclose(run(x.cuda()).cpu().numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+    clear, wave, *again = device.launches
+    assert (clear.name, clear.values[0]) == ("clear_counters", wave.values[-3])
+    assert [launch.name for launch in again] == [clear.name, wave.name]
 
 
 def test_a_chain_is_one_launch(device: StubDevice) -> None:
@@ -311,3 +328,25 @@ def test_kept_memory_is_given_back(device: StubDevice) -> None:
     assert lamina.cuda.memory_reserved() > before
     lamina.cuda.empty_cache()
     assert lamina.cuda.memory_reserved() == before
+
+
+def test_workspaces_are_given_up_before_memory_is_said_to_be_short(device: StubDevice) -> None:
+    """An eager operator and a program get what an idle program's workspace holds: 32 MiB for the library's products."""
+    lamina.cuda.empty_cache()
+    before = cuda.use_provider(StubProvider(memory=40 << 20))
+    try:
+        x, fn = X.cuda(), lambda x: (x @ x.t()).softmax(-1).sum(0)
+        product = lamina.compile(fn)
+        wide = lamina.compile(lambda x: x[:, :, None] + lamina.zeros(37, 20, 3000, device=x.device))
+        for _ in range(2):
+            np.testing.assert_allclose(product(x).cpu().numpy(), fn(X).numpy(), rtol=1e-4)
+            assert lamina.cuda.memory_allocated() > 32 << 20
+            assert lamina.ones(20 << 20, device="cuda", dtype=lamina.uint8)[-1].item() == 1
+            product(x)
+            assert wide(x)[36, 19, 0].item() == X[36, 19].item()
+        words = r"Tried to allocate 64.00 MiB. cuda:0 has (39.\d\d|40.00) MiB free of 40.00 MiB.* The largest: "
+        with pytest.raises(lamina.cuda.OutOfMemoryError, match=words):
+            lamina.empty(1 << 24, device="cuda")
+    finally:
+        lamina.cuda.empty_cache()
+        cuda.use_provider(before)

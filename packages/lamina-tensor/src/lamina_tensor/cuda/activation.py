@@ -88,10 +88,10 @@ def _join() -> Provider:
             made = provider.empty(sizes, strides, _STORED[code], index)
             return made, made.data.ptr
         except provider.out_of_memory as error:
-            if _C.drop_kept():
-                return empty(sizes, strides, code, index)
-            from .memory import out_of_memory
+            from .memory import out_of_memory, release_held
 
+            if release_held():
+                return empty(sizes, strides, code, index)
             raise out_of_memory(index, error) from None
 
     def from_memory(

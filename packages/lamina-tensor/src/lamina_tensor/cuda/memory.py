@@ -12,7 +12,7 @@ from .activation import active_provider, device_index, is_active
 
 __all__ = [
     "OutOfMemoryError", "at_empty_cache", "empty_cache", "explaining", "max_memory_allocated", "max_memory_reserved",
-    "mem_get_info",
+    "mem_get_info", "release_held",
     "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats",
 ]  # fmt: skip
 
@@ -76,7 +76,8 @@ _RELEASES: list[Callable[[], object]] = []
 
 
 def at_empty_cache(release: Callable[[], object]) -> Callable[[], None]:
-    """Call ``release`` at the start of every ``empty_cache``: it drops memory that is held for later use.
+    """Call ``release`` at the start of every ``empty_cache``, and when there is too little memory: it drops memory that
+    is held for later use, and returns how many bytes.
 
     Returns a function that takes it away again.
     """
@@ -89,12 +90,16 @@ def at_empty_cache(release: Callable[[], object]) -> Callable[[], None]:
     return remove
 
 
+def release_held() -> bool:
+    """Drop memory that is held for later use, into the pool; was there any. Tried once before there is too little."""
+    freed = [release() for release in tuple(_RELEASES)]
+    return any([*freed, _C.drop_kept()])
+
+
 def empty_cache() -> None:
     """Give memory that nobody uses back to the driver; what compiled programs keep for their next call, too."""
     if is_active():
-        for release in tuple(_RELEASES):
-            release()
-        _C.drop_kept()
+        release_held()
         for index in range(active_provider().device_count()):
             if _C.memory_account(index, False)[2]:  # others may have no context yet: asking would make one
                 _reserved(index)

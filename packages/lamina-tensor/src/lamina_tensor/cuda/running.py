@@ -20,7 +20,7 @@ from .._C import TensorBase, to_arrays
 from ..layouts import in_inferred_layout
 from ..views import mark_view
 from .activation import active_provider, cuda_device, is_float8, on_device, stored_dtype
-from .memory import explaining, out_of_memory
+from .memory import explaining, out_of_memory, release_held
 from .transfers import host_copy, upload
 
 __all__ = ["create_on_device", "run_on_device", "to_one_device"]
@@ -124,7 +124,7 @@ def run_on_device(
     if before != index:
         provider.set_device(index)
     try:
-        value = op.run_arrays(arrays, named)
+        value = _run(provider, op, arrays, named)
         if views:
             return value
         given = (arrays, *named.values())
@@ -139,6 +139,16 @@ def run_on_device(
     finally:
         if before != index:
             provider.set_device(before)
+
+
+def _run(provider: Any, op: Operator, arrays: Any, named: Any) -> Any:
+    """The reference; once more with what memory is held for later use, where there is too little."""
+    try:
+        return op.run_arrays(arrays, named)
+    except provider.out_of_memory:
+        if not release_held():
+            raise
+        return op.run_arrays(arrays, named)
 
 
 def _convert_float8(provider: Any, index: int, input: Any, dtype: Any) -> Any:
@@ -217,4 +227,4 @@ def create_on_device(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
         return upload(made._array, made.dtype, index)
     kwargs = {**kwargs, "device": cuda_device(index)}
     with explaining(index), on_device(active_provider(), index):
-        return wrap_results(op.run_arrays(args, kwargs), [])
+        return wrap_results(_run(active_provider(), op, args, kwargs), [])
