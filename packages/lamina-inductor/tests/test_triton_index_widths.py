@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from lamina_fx import Graph, TensorSpec, float32, int64
+from lamina_fx import Graph, TensorSpec, bool_, float32, int64
 from lamina_inductor.backends.triton import TritonBackend, TritonKernel, compile_ptx
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
+from lamina_inductor.tune.candidates import GemmCandidate
 from lamina_prims import decompose
 
 
@@ -51,6 +53,20 @@ def test_chunks_of_a_long_sum_are_bounded_in_64_bits() -> None:
     graph.output((graph.call_function("sum", (spread, (0,)), spec=TensorSpec((), float32)),))
     first, _ = TritonBackend().emit(decompose(graph, level="prims")).kernels
     assert "tl.program_id(0).to(tl.int64)" in first.source
+
+
+@pytest.mark.parametrize(("step", "wide"), [(1 << 33, True), (1 << 22, False), (1 << 28, True)])
+def test_positions_behind_a_product(step: int, wide: bool) -> None:
+    graph = Graph()
+    x = graph.placeholder("x", spec=TensorSpec((16, 32), float32))
+    w = graph.placeholder("w", spec=TensorSpec((32, 16), float32))
+    product = graph.call_function("matmul", (x, w), spec=TensorSpec((16, 16), float32))
+    counted = graph.call_function("iota", (16,), {"step": step, "dtype": int64}, spec=TensorSpec((16,), int64))
+    kept = graph.call_function("gt", (counted, 3 * step), spec=TensorSpec((16,), bool_))
+    graph.output((graph.call_function("where", (kept, product, 0.0), spec=TensorSpec((16, 16), float32)),))
+    planner = TemplatePlanner(choose=lambda *asked: GemmCandidate(16, 16, 16, 2, 2))
+    (kernel,) = TritonBackend(planner).emit(decompose(graph, level="prims")).kernels
+    assert "tl.dot" in kernel.source and ("start_n.to(tl.int64)" in kernel.source) is wide
 
 
 def test_other_positions_stay_narrow() -> None:

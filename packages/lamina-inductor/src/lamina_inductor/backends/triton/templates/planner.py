@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
-from lamina_fx.symbolic import Expr
-
 from ....ir.kernel import Let, walk
-from ....ir.program import Attention, AttentionBackward, Buffer, Convolution, Gemm, KernelCall, Operand, Program
+from ....ir.program import Attention, AttentionBackward, Convolution, Gemm, KernelCall, Operand, Program
 from ....lower.pointwise import COSTS
 from ....tune.candidates import Candidate, GemmCandidate, LibraryCandidate
 from ....tune.devices import Gpu, gpu_of
@@ -18,6 +16,7 @@ from ....tune.model import rank, resident, resources
 from ....tune.problems import AttentionProblem, GemmProblem, Problem
 from ....tune.tables import candidates
 from ....tune.tuner import Asked, Tuner
+from ..index_widths import is_large, needs_64_bits
 from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
@@ -105,13 +104,15 @@ class TemplatePlanner:
             return None
         sources = [b for p in prologues.values() for b in p.call.buffers]
         given = [step.left, step.right, step.out, *_operands_of(program, step.epilogue)]
-        wide = _is_wide(program, *given) or any(_is_large(program.buffers[b]) for b in sources)
+        calls = [step.epilogue, *[p.call for p in prologues.values()]]
+        wide = _is_wide(program, *given, calls=calls) or any(is_large(program.buffers[b]) for b in sources)
         return gemm_launches(step, ranked[0], wide, self.gpu.multiprocessors, prologues)
 
     def _problem(self, step: Any, program: Program) -> tuple[Problem, Callable[[Candidate], Any]] | None:
         """What a step asks, and how a candidate answers; None: no template."""
         if type(step) is Gemm and is_gemm(step):
-            wide = _is_wide(program, step.left, step.right, step.out, *_operands_of(program, step.epilogue))
+            found = [step.left, step.right, step.out, *_operands_of(program, step.epilogue)]
+            wide = _is_wide(program, *found, calls=[step.epilogue])
             problem = self._rounded(gemm_problem(step, program))
             return problem, lambda c: self._gemm(step, c, wide)
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
@@ -124,7 +125,8 @@ class TemplatePlanner:
         if isinstance(step, Convolution) and is_convolution(step):
             step = as_plain(step)
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
-            wide = _is_wide(program, *found, *([step.bias] if step.bias is not None else []))
+            found += [] if step.bias is None else [step.bias]
+            wide = _is_wide(program, *found, calls=[step.epilogue])
             problem = self._rounded(convolution_problem(step, program, self.tf32))
             return problem, lambda c: convolution_launches(step, c, wide, self.gpu.multiprocessors)
         return None
@@ -191,17 +193,11 @@ def _operands_of(program: Program, call: KernelCall | None) -> list[Operand]:
     return [Operand(b.name, b.dtype, 0, b.shape, b.strides) for b in found]
 
 
-def _is_wide(program: Program, *operands: Operand) -> bool:
-    """May an index into one of the operands' buffers need more than 31 bits?"""
-    return any(_is_large(program.buffers[o.buffer]) for o in operands)
-
-
-def _is_large(buffer: Buffer) -> bool:
-    extent: Any = 1
-    for size, stride in zip(buffer.shape, buffer.strides, strict=True):
-        extent = extent + (size - 1) * stride
-    upper = constant(extent.range()[1] if isinstance(extent, Expr) else extent)
-    return upper is None or upper + (1 << 16) >= 1 << 31
+def _is_wide(program: Program, *operands: Operand, calls: Sequence[KernelCall | None] = ()) -> bool:
+    """May an index into one of the operands' buffers need more than 31 bits, or one that these calls compute?"""
+    if any(is_large(program.buffers[o.buffer]) for o in operands):
+        return True
+    return any(c is not None and needs_64_bits(c.kernel, c.sizes) for c in calls)
 
 
 # -- problems --------------------------------------------------------------------------------------------
