@@ -120,8 +120,8 @@ class _Columns:
                 home[info.key] = number
         for number, (infos, is_sweep) in enumerate(sections):
             keys = self._inside(infos) if is_sweep else {i.key for i in infos}
-            for key in keys:
-                for need in self.flat.info[key].needs:
+            for reader in in_order(self.flat, keys):
+                for need in reader.needs:
                     info = self.flat.info[need]
                     named = type(info.stmt) not in (Store, BindIndex)
                     if named and self._column(info) and home.get(need, number) != number and need not in self.arrays:
@@ -187,11 +187,11 @@ class _Columns:
     def _divisors(self, keys: set[Any]) -> dict[Any, str]:
         """Column values that a sweep only divides by, and arrays for their reciprocals: one division a column."""
         used: dict[Any, bool] = {}
-        for key in keys:
-            stmt = self.flat.info[key].stmt
+        for reader in in_order(self.flat, keys):
+            stmt = reader.stmt
             divides = type(stmt) is Let and stmt.op == "div" and stmt.dtype.name in ("float32", "float64")
             divisor = stmt.args[1] if divides and stmt.args[0] != stmt.args[1] else None  # type: ignore[union-attr]
-            for need in self.flat.info[key].needs:
+            for need in reader.needs:
                 used[need] = used.get(need, True) and need == divisor
         found = [k for k, only in used.items() if only and k in self.arrays and k not in keys]
         self.inverses += len(found)

@@ -121,6 +121,34 @@ def _readers_before_writers(fusion: Any, sinks: dict[int, Group]) -> dict[int, l
     return result
 
 
+class _OpenLaunch:
+    """Calls that are independent of each other and alike, or small: what they touch together. checks: has one of them
+    index checks?"""
+
+    def __init__(self) -> None:
+        self.calls: list[KernelCall] = []
+        self.names: set[str] = set()
+        self.largest = 0
+        self.reads: set[str] = set()
+        self.writes: set[str] = set()
+        self.checks = False
+
+    def takes(self, kernel: Any, size: int, reads: set[str], writes: set[str]) -> bool:
+        """May a call of ``kernel`` join?"""
+        if not (self.names <= {kernel.name} or max(size, self.largest) < SMALL_BYTES):
+            return False
+        return not (reads & self.writes or writes & self.reads or writes & self.writes)
+
+    def add(self, call: KernelCall, size: int, reads: set[str], writes: set[str], checks: bool) -> None:
+        """One more."""
+        self.calls.append(call)
+        self.names.add(call.kernel.name)
+        self.largest = max(self.largest, size)
+        self.reads |= reads
+        self.writes |= writes
+        self.checks = self.checks or checks
+
+
 class StepList:
     """Collects steps, merges neighbouring launches, and plans the workspace."""
 
@@ -129,7 +157,8 @@ class StepList:
         self.pool = KernelPool()
         self.final: list[Any] = []
         self.calls: list[tuple[str, Any]] = []
-        self._open: list[tuple[KernelCall, int, set[str], set[str]]] = []
+        self._open = _OpenLaunch()
+        self._inputs = {v.buffer for v in fusion.lowered.inputs if type(v) is Value}
 
     def add(self, item: Any, steps: list[Any]) -> None:
         """An external step (with its copies)."""
@@ -159,30 +188,20 @@ class StepList:
         self.calls.append((kernel.name, group))
         reads = {b for b, p in zip(buffers, kernel.params, strict=True) if p.role != "out"}
         writes = {b for b, p in zip(buffers, kernel.params, strict=True) if p.role != "in"}
-        size = _bytes(group)
-        if self._open and not self._joins(kernel, size, reads, writes):
+        size, checks = _bytes(group), _has_checks(kernel)
+        # a bad index must leave the inputs as they were
+        risky = (checks or self._open.checks) and not self._inputs.isdisjoint(writes | self._open.writes)
+        if risky or not self._open.takes(kernel, size, reads, writes):
             self._close()
-        self._open.append((call, size, reads, writes))
-
-    def _joins(self, kernel: Any, size: int, reads: set[str], writes: set[str]) -> bool:
-        alike = all(call.kernel is kernel for call, *_ in self._open)
-        small = size < SMALL_BYTES and all(s < SMALL_BYTES for _, s, *_ in self._open)
-        if not (alike or small):
-            return False
-        if any(_has_checks(k) for k in (kernel, *(call.kernel for call, *_ in self._open))):
-            inputs = {v.buffer for v in self.fusion.lowered.inputs if type(v) is Value}
-            if inputs & writes or any(inputs & w for *_, w in self._open):
-                return False  # a bad index must leave the inputs as they were
-        return not any((reads & w) or (writes & r) or (writes & w) for _, _, r, w in self._open)
+        self._open.add(call, size, reads, writes, checks)
 
     def _close(self) -> None:
-        if self._open:
-            calls = [call for call, *_ in self._open]
+        if self._open.calls:
             first: dict[str, int] = {}
-            for call in calls:
+            for call in self._open.calls:
                 first.setdefault(call.kernel.name, len(first))
-            self.final.append(Launch(tuple(sorted(calls, key=lambda c: first[c.kernel.name]))))
-            self._open = []
+            self.final.append(Launch(tuple(sorted(self._open.calls, key=lambda c: first[c.kernel.name]))))
+            self._open = _OpenLaunch()
 
     def plan_memory(self, buffers: dict[str, Buffer]) -> tuple[dict[str, Buffer], Any]:
         """Offsets in the workspace; buffers that nothing uses disappear."""

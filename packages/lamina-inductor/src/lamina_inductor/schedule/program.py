@@ -83,6 +83,9 @@ class _Assembly:
         self.epilogues: dict[int, Any] = {}
         self.partners: dict[int, Group] = {}
         self.built: dict[int, BuiltKernel] = {}
+        self.written: dict[Value, list[int]] = {}
+        for number, value in lowered.writes:
+            self.written.setdefault(value, []).append(number)
 
     def run(self) -> Program:
         self._inputs()
@@ -247,9 +250,10 @@ class _Assembly:
 
     def _direct(self, group: Group, writes: dict[int, Value]) -> dict[Value, list[Target]]:
         result: dict[Value, list[Target]] = {}
-        for number, value in writes.items():
-            if value in group.stored:
-                result.setdefault(value, []).append(self._input_target(number))
+        for value in group.stored:
+            numbers = [n for n in self.written.get(value, ()) if writes.get(n) is value]
+            if numbers:
+                result[value] = [self._input_target(n) for n in numbers]
         return result
 
     def _assign(self, group: Group, writes: dict[int, Value]) -> None:
@@ -280,8 +284,9 @@ class _Assembly:
         )
         unsafe = {
             n
-            for n, v in writes.items()
-            if v in direct and (built.checks or not safe_in_place(built, self._input_target(n).buffer))
+            for v in direct
+            for n in self.written[v]
+            if writes.get(n) is v and (built.checks or not safe_in_place(built, self._input_target(n).buffer))
         }
         if not unsafe:
             return built
