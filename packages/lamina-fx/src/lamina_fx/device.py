@@ -16,7 +16,7 @@ _TYPES = ("cpu", "cuda", "meta")
 
 
 class Device:
-    """A device type and an optional index, as in ``torch.device``. Immutable and hashable.
+    """A device type and an optional index, as in ``torch.device``; a number alone is a GPU's. Immutable and hashable.
 
     Raises:
         ValueError: unknown type, or an index that is not a number from 0 on.
@@ -28,9 +28,11 @@ class Device:
     type: str
     index: int | None
 
-    def __init__(self, device: str | Device, index: int | None = None) -> None:
+    def __init__(self, device: str | int | Device, index: int | None = None) -> None:
         if isinstance(device, Device):
             kind, index = device.type, device.index if index is None else index
+        elif type(device) is int and index is None:
+            kind, index = "cuda", device
         else:
             expect("Device", device, str, "a device's name, such as 'cpu' or 'cuda:0'")
             kind, _, digits = device.partition(":")

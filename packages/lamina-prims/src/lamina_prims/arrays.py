@@ -120,9 +120,11 @@ def device_namespace(device: Device) -> Any:
 
 
 def as_device(device: Any) -> Device:
-    """A ``Device`` from what stands for one: None (the CPU), a string, or the ``device`` of an array."""
+    """A ``Device`` from what stands for one: None (the CPU), a string, a GPU's number, or the ``device`` of an array."""
     if type(device) is Device:
         return device
+    if type(device) is int:
+        return Device(device)
     if device is None:
         return CPU
     number = getattr(device, "id", None)  # of a CuPy array

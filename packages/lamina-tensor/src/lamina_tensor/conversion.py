@@ -161,12 +161,13 @@ class Conversion:
         return changed if kwargs.get("memory_format") is None else in_format(changed, kwargs["memory_format"])
 
     def type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Name of the type (``"lamina.FloatTensor"``), or the tensor converted to a dtype."""
+        """Name of the type (``"lamina.cuda.FloatTensor"``), or the tensor converted: to a dtype, or to a named type."""
         if dtype is None:
-            return f"lamina.{legacy_type_name(self.dtype)}"
+            return f"lamina.{'cuda.' if self.device.type == 'cuda' else ''}{legacy_type_name(self.dtype)}"
         if isinstance(dtype, str):
-            return self.to(dtype_from_legacy(dtype))
-        return self.to(getattr(dtype, "dtype", dtype))  # a dtype, or a class such as LongTensor
+            return self.to(Device("cuda" if "cuda" in dtype.split(".") else "cpu"), dtype_from_legacy(dtype))
+        place = getattr(dtype, "place", None)  # of a class such as LongTensor
+        return self.to(dtype) if place is None else self.to(Device(place), dtype.dtype)
 
     def type_as(self: Any, other: Any) -> Any:
         """Converted to the dtype of ``other``, on its device."""

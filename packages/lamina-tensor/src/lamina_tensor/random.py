@@ -8,7 +8,8 @@ same numbers. Source: J. Salmon et al., "Parallel random numbers: as easy as 1, 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lamina_fx import DType, int64
@@ -26,6 +27,7 @@ __all__ = [
     "bernoulli",
     "default_generator",
     "dropout",
+    "fork_rng",
     "get_rng_state",
     "initial_seed",
     "manual_seed",
@@ -117,6 +119,26 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Set the default generator's state."""
     default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Inside, random numbers are drawn as usual; afterwards the generators stand where they stood.
+
+    devices: GPUs whose generators go back, too (None: all that were drawn from).
+    """
+    from .cuda import generators
+
+    if not enabled:
+        yield
+        return
+    chosen = generators.used() if devices is None else [generators.default_generator(d) for d in devices]
+    states = [(generator, generator.get_state()) for generator in (default_generator, *chosen)]
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            generator.set_state(state)
 
 
 _uniform = operator("random_uniform")

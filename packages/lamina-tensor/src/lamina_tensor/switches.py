@@ -63,5 +63,11 @@ def set_default_device(device: Any) -> None:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """The default dtype, by the name of a tensor type: ``"torch.DoubleTensor"`` or ``DoubleTensor``."""
-    set_default_dtype(dtype_from_legacy(t) if isinstance(t, str) else t.dtype)
+    """The default dtype and device, by a tensor type or its name: ``DoubleTensor``, ``"torch.cuda.FloatTensor"``.
+
+    Raises:
+        RuntimeError: of ``cuda`` where there is no GPU.
+    """
+    named = isinstance(t, str)
+    set_default_device(("cuda" if "cuda" in t.split(".") else "cpu") if named else t.place)
+    set_default_dtype(dtype_from_legacy(t) if named else t.dtype)

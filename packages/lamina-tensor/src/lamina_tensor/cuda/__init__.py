@@ -128,6 +128,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "amp":  # it stands on the tensor
         return import_module(".amp", __name__)
+    found = import_module("..legacy", __name__).of_cuda(name) if name.endswith("Tensor") else None
+    if found is not None:
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -27,7 +27,7 @@ class Stream:
     """Work of a device that is done in order. ``cuda_stream`` is the driver's handle (0: the default stream)."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, handle: Any = None) -> None:
-        self.device_index = device_index(device)
+        self.device_index, self.priority = device_index(device), priority
         self.handle = handle if handle is not None else active_provider().stream(self.device_index, None, priority)
 
     @property
