@@ -168,6 +168,10 @@ def test_devices_do_not_mix() -> None:
         x += y
     assert (x + lt.tensor(1.0)).tolist() == [2, 3] and (lt.tensor(2.0) * x).device == x.device
     assert (x + lt.tensor(1.0, dtype=lt.float64)).dtype is lt.float32
+    lengths = [lt.tensor([5, 4]), lt.tensor([2, 1])]
+    scores, words = lt.ones(5, 2, 4).log_softmax(-1), lt.tensor([[1, 2], [1, 1]])
+    loss = nn.functional.ctc_loss(scores.cuda(), words.cuda(), lengths[0], target_lengths=lengths[1])
+    lt.testing.assert_close(loss.cpu(), nn.functional.ctc_loss(scores, words, *lengths))
     x += lt.tensor(1.0)
     y.copy_(x)
     assert y.tolist() == x.tolist() == [2, 3]

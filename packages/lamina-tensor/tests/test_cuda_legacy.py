@@ -65,5 +65,14 @@ def test_random_numbers_inside_do_not_count() -> None:
         lt.rand(2)
 
 
+def test_older_names() -> None:
+    x = lt.ones(1 << 10, device="cuda")
+    del x
+    cuda.reset_max_memory_allocated()
+    assert cuda.max_memory_allocated() == cuda.memory_allocated() and cuda.is_tf32_supported()
+    side = cuda.Stream()
+    assert cuda.get_stream_from_external(side.cuda_stream) == side
+
+
 def test_streams_say_their_priority() -> None:
     assert cuda.Stream(priority=-1).priority == -1 and cuda.Stream().priority == 0

@@ -26,6 +26,7 @@ from .devices import (
     is_available,
     is_bf16_supported,
     is_initialized,
+    is_tf32_supported,
     set_device,
 )
 from .generators import (
@@ -53,6 +54,7 @@ from .memory import (
     memory_reserved,
     memory_stats,
     memory_summary,
+    reset_max_memory_allocated,
     reset_peak_memory_stats,
 )
 from .provider import DeviceProperties, MemoryState, Provider
@@ -63,6 +65,7 @@ from .streams import (
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
 )
@@ -94,6 +97,7 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "get_stream_from_external",
     "graph",
     "graph_pool_handle",
     "init",
@@ -102,6 +106,7 @@ __all__ = [
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
@@ -112,6 +117,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",

@@ -11,7 +11,7 @@ from .provider import DeviceProperties
 __all__ = [
     "current_device", "device", "device_count", "device_of", "get_arch_list", "get_device_capability",
     "get_device_name", "get_device_properties", "init", "is_available", "is_bf16_supported", "is_initialized",
-    "set_device",
+    "is_tf32_supported", "set_device",
 ]  # fmt: skip
 
 
@@ -48,6 +48,11 @@ def init() -> None:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Is there a device (all that CUDA 13 knows have bfloat16)."""
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Has the thread's device products of float32 with rounded operands (compute capability 8.0 and later)."""
+    return is_available() and get_device_capability()[0] >= 8
 
 
 def current_device() -> int:

@@ -13,7 +13,8 @@ from .activation import active_provider, device_index, is_active
 __all__ = [
     "OutOfMemoryError", "at_empty_cache", "empty_cache", "explaining", "max_memory_allocated", "max_memory_reserved",
     "mem_get_info", "release_held",
-    "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_peak_memory_stats",
+    "memory_allocated", "memory_reserved", "memory_stats", "memory_summary", "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
 ]  # fmt: skip
 
 
@@ -37,6 +38,11 @@ def reset_peak_memory_stats(device: Any = None) -> None:
         index = device_index(device)
         _C.memory_account(index, True)
         _MOST_RESERVED.pop(index, None)
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """The older name of ``reset_peak_memory_stats``."""
+    reset_peak_memory_stats(device)
 
 
 def memory_reserved(device: Any = None) -> int:

@@ -27,6 +27,8 @@ __all__ = ["create_on_device", "run_on_device", "to_one_device"]
 
 _MOVES_BYTES = frozenset(("cat", "clone", "gather", "index", "index_select", "flip", "roll", "where", "masked_fill"))
 _TAKES_HOST_INDICES = frozenset(("index", "index_put"))
+_MAY_BE_HERE = {"index": ("indices",), "index_put": ("indices",), "ctc_loss": ("input_lengths", "target_lengths")}
+"""Arguments that may be on the CPU beside tensors on a device, by operator."""
 _ANY_DEVICES = frozenset(("device_put", "to.other", "type_as"))
 
 
@@ -82,7 +84,8 @@ def to_one_device(
 def _check(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any], target: Device) -> None:
     """Refuse tensors on other devices, but for numbers and indices on the CPU."""
     values = (*args, *kwargs.values())
-    indices = list(tensors_in(values[1:2])) if op.id in _TAKES_HOST_INDICES else []
+    names = [p.name for p in op.schema.parameters[: len(args)]] + list(kwargs)
+    indices = list(tensors_in([v for n, v in zip(names, values) if n in _MAY_BE_HERE.get(op.id, ())]))
     for tensor in tensors_in(values):
         if tensor.device == target:
             continue

@@ -18,6 +18,7 @@ __all__ = [
     "StreamContext",
     "current_stream",
     "default_stream",
+    "get_stream_from_external",
     "set_stream",
     "stream",
 ]
@@ -101,6 +102,11 @@ class _Local(threading.local):
 
 
 _LOCAL = _Local()
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> ExternalStream:
+    """A stream that somebody else made, by the driver's handle."""
+    return ExternalStream(data_ptr, device)
 
 
 def default_stream(device: Any = None) -> Stream:
