@@ -98,6 +98,11 @@ static PyObject *wrap_counted(PyTypeObject *type, PyObject *value, int code, int
     TensorObject *t = new_tensor(type);
     if (!t) return NULL;
     t->array = fill_from_device(t, value, code);
+    for (int i = 0; t->array && i < t->h.ndim; i++)
+        if (t->h.sizes[i] == 0) {
+            row_major(t);
+            break;
+        }
     return with_storage(t, counted, NULL);
 }
 

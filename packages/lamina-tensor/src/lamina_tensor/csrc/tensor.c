@@ -62,7 +62,7 @@ static PyArrayObject *usable(PyObject *value) {
 }
 
 /* Strides of an empty tensor, whose array has none: as if sizes of 0 were 1. */
-static void row_major(TensorObject *t) {
+void row_major(TensorObject *t) {
     int64_t step = 1;
     for (int i = t->h.ndim - 1; i >= 0; i--) {
         t->h.strides[i] = step;

@@ -95,6 +95,7 @@ PyObject *cuda_device(int index);
 PyObject *device_kernel(PyObject *ufunc);
 PyObject *wrap_device_array(PyTypeObject *type, PyObject *value, int code);
 PyObject *wrap_device_view(TensorObject *parent, PyObject *value, int code);
+void row_major(TensorObject *t); /* the strides of an empty tensor of its own */
 PyObject *device_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index);
 PyObject *device_from_memory(void *data, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index,
                              PyObject *owner);

@@ -75,6 +75,13 @@ def place(tensor: Any, device: Device, non_blocking: bool = False) -> Any:
     Raises:
         RuntimeError: there is no such device. OutOfMemoryError: nor memory on it.
     """
+    made = _placed(tensor, device, non_blocking)
+    if 0 in tensor._sizes:  # arrays without elements have no strides
+        _C.restride(made, tensor.stride())
+    return made
+
+
+def _placed(tensor: Any, device: Device, non_blocking: bool) -> Any:
     if device.type == "cpu":
         array = host_copy(tensor) if tensor.device.type == "cuda" else tensor._array.copy("K")
         return _C.wrap(array)
