@@ -12,6 +12,7 @@ programs, which fill each other's gaps.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ....ir.program import Attention, Operand
@@ -28,8 +29,11 @@ ORIGIN = (("", "attention_with_lse", ""),)
 
 WIDTHS = (64, 128)
 
-TOGETHER = 16 << 20
-"""Bytes of keys and values of the heads that programs work on at a time: they stay in the second-level cache."""
+SHARED = 3
+"""Programs that read the keys of a head at a time, so that these come from the second-level cache."""
+
+BLOCK_COST = 0.6
+"""What a block of queries costs beside its tiles of keys, in tiles."""
 
 
 def can_stream(step: Attention) -> bool:
@@ -54,26 +58,37 @@ def stream_launch(step: Attention, config: AttentionCandidate, programs: int) ->
             text.descriptor(name, described, tile, layout=_layout(len(tile)))
         elif operand is not None:
             text.pointer(name, operand.dtype, operand)
+    stream = _Stream(scores, programs)
     text.block(
-        BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=scores.width, STAGES=config.stages, WARPS=config.warps
+        BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=scores.width, STAGES=config.stages, WARPS=config.warps,
+        PROGRAMS=stream.programs,
     )  # fmt: skip
-    stream = _Stream(scores)
     stream.write()
-    kernel, buffers, sizes = text.finish(
-        warps=config.warps, registers=config.registers, origins=ORIGIN
-    )  # fmt: skip
-    return TritonLaunch(kernel, buffers, sizes, (min(programs, stream.blocks),))
+    kernel, buffers, sizes = text.finish(warps=config.warps, registers=config.registers, origins=ORIGIN)
+    return TritonLaunch(kernel, buffers, sizes, (stream.programs,))
 
 
 class _Stream:
-    """The kernel's text."""
+    """The kernel's text.
 
-    def __init__(self, scores: Scores) -> None:
+    Blocks of queries are numbered so that those with most keys come first in each group of ``together`` heads. In round
+    k program i walks number ``k * PROGRAMS + i``, in the next one i from the other end, so that all walk as many keys.
+    """
+
+    def __init__(self, scores: Scores, programs: int) -> None:
         self.scores, self.text, self.step = scores, scores.text, scores.step
         self.heads = math.prod(int(n) for n in scores.lead)
         self.tiles = int(scores.queries) // scores.block_m
         self.blocks = self.heads * self.tiles
-        self.together = _together(self.heads, int(scores.keys) * scores.width * 4)
+        lengths = tuple([self._keys(t) for t in reversed(range(self.tiles))])
+        self.programs, self.together = _order(lengths, self.heads, min(programs, self.blocks))
+        self.rounds = -(-self.blocks // self.programs)
+
+    def _keys(self, tile: int) -> int:
+        """Tiles of keys of the queries' tile."""
+        block_m, block_n = self.scores.block_m, self.scores.block_n
+        end = (tile + 1) * block_m if self.step.causal else int(self.scores.keys)
+        return -(-end // block_n)
 
     def write(self) -> None:
         """All lines."""
@@ -81,9 +96,9 @@ class _Stream:
         self._memory()
         self._begin()
         text = self.text
-        text.add(f"for block in range(first, {self.blocks}, programs):")
+        text.add("for round in range(0, rounds):")
         text.depth += 1
-        self._block("block")
+        self._block("round")
         text.add("gl_mbarrier.wait(arrived.index(STAGES), turn)", "turn ^= 1")
         self._step(first=True)
         text.add("for tile in range(1, tiles):")
@@ -123,14 +138,15 @@ class _Stream:
             "for number in gl.static_range(STAGES + 1):",
             "    gl_mbarrier.init(arrived.index(number), count=1)",
             "gl_fence()",
-            "programs = gl.num_programs(0)",
             "first = gl.program_id(0)",
         )
+        last = f"({_number(str(self.rounds - 1))} < {self.blocks})"
+        self.text.add(f"rounds = {self.rounds - 1} + {last}.to(gl.int32)")
 
     def _begin(self) -> None:
-        """The loads run ahead: tile ``next_tile`` of block ``next`` is next, with the values of the tile before it."""
+        """The loads run ahead: tile ``next_tile`` of round ``next`` is next, with the values of the tile before it."""
         text = self.text
-        text.add("next = first")
+        text.add("next = first * 0")
         self._block("next", "next_")
         text.add("next_tile = 0", "values_follow = True", "values_at = 0")
         for name in self._leads("value"):
@@ -155,21 +171,20 @@ class _Stream:
         )
 
     def _block(self, number: str, prefix: str = "") -> None:
-        """What block of queries ``number`` is: its first query, head and tiles of keys. The longest come first."""
+        """What block of queries round ``number`` is: its first query, head and tiles of keys."""
         text, scores = self.text, self.scores
         group = self.tiles * self.together
-        last = f"gl.minimum({number}, {self.blocks - 1})" if prefix else number
         text.add(
-            f"{prefix}place = {last} % {group}",
+            f"{prefix}block = gl.minimum({_number(number)}, {self.blocks - 1})",
+            f"{prefix}place = {prefix}block % {group}",
             f"{prefix}start = ({self.tiles - 1} - {prefix}place // {self.together}) * BLOCK_M",
-            f"{prefix}head = {last} // {group} * {self.together} + {prefix}place % {self.together}",
+            f"{prefix}head = {prefix}block // {group} * {self.together} + {prefix}place % {self.together}",
             *lead_lines(text, scores.lead, f"{prefix}head", tuple([prefix + n for n in "bhg"])),
         )
-        tiles = int(scores.keys) // scores.block_n
         if self.step.causal:
             text.add(f"{prefix}tiles = ({prefix}start + BLOCK_M + BLOCK_N - 1) // BLOCK_N")
         else:
-            text.add(f"{prefix}tiles = {prefix}start * 0 + {tiles}")
+            text.add(f"{prefix}tiles = {prefix}start * 0 + {self._keys(0)}")
 
     def _load(self, slot: str) -> None:
         """Loads of the next tile into a slot, unless the stream has ended; then, what comes next."""
@@ -182,14 +197,14 @@ class _Stream:
             f"keys.index({slot}), pred=values_follow)",
             f"gl_tma.async_copy_global_to_shared(value, {self._at('value', 'values_', 'values_at')}, "
             f"arrived.index({slot}), values.index({slot}), pred=values_follow)",
-            f"values_follow = next < {self.blocks}",
+            "values_follow = next < rounds",
             "values_at = keys_at",
             *[f"values_{name} = next_{name}" for name in self._leads("value")],
             "next_tile += 1",
             "if next_tile == next_tiles:",
         )
         text.depth += 1
-        text.add("next += programs", "next_tile = 0")
+        text.add("next += 1", "next_tile = 0")
         self._block("next", "next_")
         text.depth -= 1
 
@@ -212,8 +227,8 @@ class _Stream:
         )
         text.depth += 1
         text.add("gl.thread_barrier()")
-        self._block("block + programs", "later_")
-        self._load_queries("later_", f"block + programs < {self.blocks}")
+        self._block("round + 1", "later_")
+        self._load_queries("later_", "round + 1 < rounds")
         text.depth -= 1
         if first and self.step.causal:
             text.add(
@@ -245,7 +260,7 @@ class _Stream:
         if not first:
             text.add("acc = acc * gl.expand_dims(gl.convert_layout(shrink, out_row), 1)")
             return
-        self._store(where="block > first")
+        self._store(where="round > 0")
         text.add(
             f"out_at = {self._matrix(self.step.out)} + start * {self.step.out.strides[3]}",
             "best = top",
@@ -304,7 +319,30 @@ def _layout(rank: int) -> str:
     )
 
 
-def _together(heads: int, bytes_: int) -> int:
-    """The largest number of heads that divides all, whose keys and values may stay in the cache."""
-    most = max(1, TOGETHER // bytes_)
-    return next(n for n in range(min(heads, most), 0, -1) if heads % n == 0)
+def _number(round_: str) -> str:
+    """Of the block that a program walks in a round."""
+    return f"(({round_}) * PROGRAMS + first + ({round_}) % 2 * (PROGRAMS - 1 - 2 * first))"
+
+
+@functools.lru_cache(maxsize=64)
+def _order(lengths: tuple[int, ...], heads: int, most: int) -> tuple[int, int]:
+    """(programs, heads of a group) with which the busiest program has least to do, among ``most`` programs.
+
+    ``lengths``: tiles of keys of each tile of queries. Several programs at a time should read the keys of a head.
+    """
+    shared = max(1, most // SHARED)
+    groups = [n for n in range(1, heads + 1) if heads % n == 0 and (n <= shared or n == 1)][-6:]
+    counts = {most, *[n for n in (most // 8 * 8, most // 32 * 32, most // 128 * 128) if n > most * 7 // 8]}
+    return min(
+        ((p, g) for p in sorted(counts, reverse=True) for g in groups), key=lambda c: _busiest(lengths, heads, *c)
+    )
+
+
+def _busiest(lengths: tuple[int, ...], heads: int, programs: int, group: int) -> float:
+    """Tiles that the busiest of the programs walks; a block costs a part of a tile itself."""
+    sums = [0.0] * programs
+    order = [lengths[t] + BLOCK_COST for _ in range(heads // group) for t in range(len(lengths)) for _ in range(group)]
+    for number, cost in enumerate(order):
+        turn, place = divmod(number, programs)
+        sums[programs - 1 - place if turn % 2 else place] += cost
+    return max(sums)
