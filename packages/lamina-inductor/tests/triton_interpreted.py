@@ -24,7 +24,7 @@ import triton.language as tl
 from tracing import copied, trace
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
-from triton_corpus import CASES, OPERATORS, graph_of
+from triton_corpus import CASES, OPERATORS, WAVES, graph_of, small_waves
 from triton_float8 import FLOAT8_CASES
 
 from lamina_fx import Graph, Interpreter
@@ -278,6 +278,12 @@ def case(name: str) -> str | None:
     return check(graph_of(fn, inputs), list(inputs))
 
 
+def wave(name: str) -> str | None:
+    """What is wrong with a case of the corpus as a wave: tickets are in the order of programs here."""
+    with small_waves():
+        return case(name.removesuffix(" as a wave"))
+
+
 def samples(id: str) -> str | None:
     """What is wrong with the samples of an operator."""
     wrong: list[str] = []
@@ -305,10 +311,11 @@ def main(names: list[str]) -> None:
     compute_assembly()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    cases = {*CASES, *FLOAT8_CASES}
-    for name in names or [*CASES, *FLOAT8_CASES, "bad index", *OPERATORS]:
+    runs: dict[str, Any] = dict.fromkeys((*CASES, *FLOAT8_CASES), case) | dict.fromkeys(OPERATORS, samples)
+    runs |= dict.fromkeys([f"{name} as a wave" for name in WAVES], wave) | {"bad index": lambda name: bad_index()}
+    for name in names or runs:
         try:
-            report[name] = bad_index() if name == "bad index" else case(name) if name in cases else samples(name)
+            report[name] = runs[name](name)
         except Exception as error:  # noqa: BLE001 - the test of this case says what it is
             report[name] = f"{type(error).__name__}: {error}"
     print(json.dumps(report))

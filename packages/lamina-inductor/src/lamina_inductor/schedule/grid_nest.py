@@ -34,6 +34,7 @@ from .row_nest import Partial
 from .rows import flat_rows
 from .staged_nest import staged_nest
 from .tile_nest import tile_nest
+from .waves import makes_wave
 
 __all__ = ["axes_over", "grid_nest", "grid_scatter"]
 
@@ -46,8 +47,11 @@ COLUMN_BLOCK = 512
 COLUMN_TILE = 1024
 """Columns side by side that a program takes of a block of rows."""
 
-WHOLE_ROW = 32768
-"""Longer rows are not held by a tile."""
+WHOLE_ROW, SHORT_COLUMN = 32768, 512
+"""Longer rows are not held by a tile; shorter columns are soon walked again."""
+
+WAVE_BLOCK, WAVE_ROWS = 8192, 64
+"""Elements of a block in a wave over rows, and over columns."""
 
 FEW = 512
 """Fewer rows, or groups of 32 columns, than these leave the machine idle: long reductions are split."""
@@ -88,7 +92,7 @@ def grid_nest(
     block = _split_block(flat, x, r)
     if block is not None and _is_plain(flat):
         return _split(flat, x, r, block, spare + 2)
-    staged = _staged(flat, x, r, spare + 2) if block is not None else None
+    staged = _staged(flat, x, r, block is not None, spare + 2)
     if staged is not None:
         return *staged, "rows in stages"
     extent = as_index(flat.sizes.get(x, 1))
@@ -172,11 +176,18 @@ def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
     return block
 
 
-def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ...], list[Partial]] | None:
-    """Rows that no tile holds, in blocks that are enough programs."""
+def _staged(flat: Flat, x: Symbol, r: Symbol, few: bool, spare: int) -> tuple[tuple[Loop, ...], list[Partial]] | None:
+    """Rows that no tile holds, in blocks: where they are ``few``, or where a wave saves reading them again."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
     columns = fast_axis(flat.statements, flat.axes) is x
-    if type(reduced) is int and not columns and reduced <= WHOLE_ROW:
+    if _is_plain(flat) or (type(reduced) is int and reduced <= (SHORT_COLUMN if columns else WHOLE_ROW)):
+        return None
+    loads = [i.stmt for i in flat.info.values() if type(i.stmt) is Load and {x, r} <= i.axes]
+    read = sum({(s.buffer, s.index): s.dtype.itemsize for s in loads}.values())
+    waits = any(i.level and type(i.stmt) is Store and i.axes & flat.inner for i in flat.info.values())
+    if waits and makes_wave(kept, columns, kept * reduced * read):
+        return staged_nest(flat, x, r, WAVE_ROWS if columns else WAVE_BLOCK, spare)
+    if not few:
         return None
     block, side = (COLUMN_BLOCK, COLUMN_TILE) if columns else (BLOCK, 1)
     while columns and type(reduced) is int and block > 64 and -(-kept // side) * -(-reduced // block) < FEW:

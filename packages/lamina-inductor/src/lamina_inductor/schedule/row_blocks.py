@@ -78,7 +78,7 @@ class RowBlocks:
 
 
 def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlocks | None:
-    """None: elements do not wait for each other in so few meetings, or a reduction cannot be combined."""
+    """Rows in blocks of ``block`` elements. None: it takes more combinations, or a reduction cannot be combined."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
     members = (reduced + block - 1) // block
     reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
@@ -102,9 +102,8 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
         stages[key] = max([stages[n] for n in info.needs], default=0)
         if type(info.stmt) is Reduce:
             stages[key] = stages[beside[key][1]] if key in beside else stages[key] + 1
-    wait = [stages[i.key] for i in cut.info.values() if type(i.stmt) is Store and i.axes & cut.inner]
-    if max(stages.values()) > COMBINATIONS or max(wait, default=0) < max(stages.values()):
-        return None  # too many meetings, or nobody waits for the last one
+    if max(stages.values()) > COMBINATIONS:
+        return None
     params = {s.name: f"p{k}" for k, s in enumerate(reduces)}
     return RowBlocks(cut, x, member, place, again, kept, members, reduced, block, stages, beside, params)  # type: ignore[arg-type]
 

@@ -1,5 +1,5 @@
 """Loops where elements wait for what is reduced, and a row is longer than a tile: phases over blocks of rows, each
-followed by one that combines the blocks, and at last one over all elements.
+followed by one that combines the blocks, and at last one over all elements, if any wait.
 
     x[R, C] - x.mean(1):   parallel i2 < R:  blocks i4 < K:  simd i5 < B, r2_p = sum: v1 = x[..];  r2_p <- v1
                                                              p0[i4*R + i2] = r2_p
@@ -27,10 +27,10 @@ __all__ = ["staged_nest"]
 def staged_nest(
     flat: Flat, x: Symbol, r: Symbol, block: int, spare: int
 ) -> tuple[tuple[Loop, ...], list[Partial]] | None:
-    """(phases, partial buffers); ``block``: elements of a row that one program takes. None: nothing waits for a
-    reduction, or it is not of this form."""
+    """(phases, partial buffers); ``block``: elements of a row that one program takes. None: the statements are not of
+    this form."""
     rows = cut_rows(flat, x, r, block, spare)
-    if rows is None or rows.last == 0:
+    if rows is None:
         return None
     handed = _handed_on(rows)
     if any(type(rows.flat.info[key].stmt) is BindIndex for key in handed):
@@ -39,7 +39,8 @@ def staged_nest(
     phases: list[Loop] = []
     for stage in range(1 + rows.last):
         phases += [_over_rows(rows, stage, params)] if stage else []
-        phases += [_over_blocks(rows, stage, params)]
+        blocks = block_loops(rows, stage)
+        phases += [_over_blocks(rows, stage, blocks, params)] if blocks else []
     held = [Partial(p, dtype_of(rows.flat.info[key].stmt), rows.kept) for key, p in params.items()]
     return tuple(phases), [*rows.partials, *held]
 
@@ -47,9 +48,10 @@ def staged_nest(
 def _handed_on(rows: RowBlocks) -> list[Any]:
     """Values of the row, reductions among them, that a later phase than the one that makes them reads."""
     found: dict[Any, None] = {}
-    for key, info in rows.flat.info.items():
-        stage, kind = rows.stages[key], type(info.stmt)
-        over_blocks = key not in rows.beside if kind is Reduce else not of_row(rows.flat, info)
+    roots = [key for key, info in rows.flat.info.items() if type(info.stmt) in (Store, Reduce)]
+    used = closure(rows.flat, roots, lambda i: i.key in rows.beside)  # those are not made of what they stand beside
+    for info in in_order(rows.flat, used):
+        stage, over_blocks = rows.stages[info.key], type(info.stmt) is Reduce or not of_row(rows.flat, info)
         for need in info.needs:
             made = rows.stages[need] if _is_row_value(rows, need) else 0
             if made and (over_blocks or made < stage):
@@ -81,8 +83,7 @@ def _place(rows: RowBlocks) -> Any:
     return as_index(rows.x if rows.x in rows.flat.sizes else 0)
 
 
-def _over_blocks(rows: RowBlocks, stage: int, params: dict[Any, str]) -> Loop:
-    inside = block_loops(rows, stage)
+def _over_blocks(rows: RowBlocks, stage: int, inside: list[Stmt], params: dict[Any, str]) -> Loop:
     flat = rows.flat
     reduces = [s for s in rows.reduces.values() if rows.stages[s.name] == stage + 1]
     stores = [i for i in flat.info.values() if type(i.stmt) is Store and i.axes & flat.inner]

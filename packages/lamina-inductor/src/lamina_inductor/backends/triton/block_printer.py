@@ -1,5 +1,6 @@
 """A phase of ``schedule.staged_nest`` over blocks of rows, as statements of a phase's writer: a program takes a tile of
-the kept axis and one block. Programs side by side take tiles side by side."""
+the kept axis and one block. Programs side by side take tiles side by side; every other phase begins where the one
+before ended, which is in the cache still."""
 
 from __future__ import annotations
 
@@ -21,15 +22,26 @@ def block_loop(phase: Loop) -> Loop | None:
 
 def write_block(writer: PhaseWriter, phase: Loop, blocks: Loop) -> None:
     """The whole phase."""
-    wide = ".to(tl.int64)" if writer.wide else ""
-    extent, x = constant(phase.extent), writer.tile.x
-    tiles = f"(({writer.index(phase.extent)} + {x - 1}) // {x})" if extent is None else str(-(-extent // x))
-    writer.add(f"program = tl.program_id(0){wide}")
-    writer.add(f"{blocks.axis.name} = program // {tiles}")
-    writer.shapes[blocks.axis.name] = frozenset()
-    writer.begin(f"program % {tiles}")
+    if writer.called:
+        writer.add(f"{blocks.axis.name} = block")
+        writer.shapes[blocks.axis.name] = frozenset()
+        writer.begin("tile")
+    else:
+        _places(writer, phase, blocks)
     for stmt in phase.body:
         if stmt is blocks:
             writer.all_of(blocks.body)
         else:
             writer.statement(stmt)
+
+
+def _places(writer: PhaseWriter, phase: Loop, blocks: Loop) -> None:
+    """From a program's number to its tile and its block."""
+    wide = ".to(tl.int64)" if writer.wide else ""
+    extent, x = constant(phase.extent), writer.tile.x
+    tiles = f"(({writer.index(phase.extent)} + {x - 1}) // {x})" if extent is None else str(-(-extent // x))
+    back = "tl.num_programs(0) - 1 - " if writer.turns else ""
+    writer.add(f"program = {back}tl.program_id(0){wide}")
+    writer.add(f"{blocks.axis.name} = program // {tiles}")
+    writer.shapes[blocks.axis.name] = frozenset()
+    writer.begin(f"program % {tiles}")

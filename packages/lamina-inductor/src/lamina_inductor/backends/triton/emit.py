@@ -23,8 +23,9 @@ from ...ir.program import (
 from ...schedule.copies import copy_call
 from ...schedule.index_matches import narrow_index_matches
 from .block_printer import block_loop
+from .bound_indices import ERROR
 from .index_widths import is_large, needs_64_bits
-from .kernel_printer import ERROR, PrintedPhase, print_phase
+from .kernel_printer import PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, Scratch, TritonKernel, TritonLaunch, TritonProgram
 from .tables import table_launches
@@ -166,14 +167,12 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
 
 
 def _print_wave(kernel: Kernel, wave: Wave, wide: bool, calls: list[KernelCall]) -> _Phase:
-    kept = constant(_in_call(wave.phases[0].extent, calls[0]))
-    assert kept is not None
-    printed = print_wave(kernel, wave, kernel.name, wide, kept)
+    printed = print_wave(kernel, wave, kernel.name, wide)
     types = {p.name: pointer_type(p.dtype) for p in kernel.params}
     parameters = [(b, types[b]) for b in printed.buffers] + [(COUNTERS, "*i32")]
     parameters += [(s, "i64" if wide else "i32") for s in printed.sizes]
     if printed.checks:
-        parameters.append((ERROR, ERROR_TYPE))
+        parameters.append((ERROR, "*i64"))
     even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
     aligned = frozenset((*printed.buffers, COUNTERS, *even))
     tile = Tile(1)
@@ -227,9 +226,7 @@ def _wave_launches(call: KernelCall, phase: _Phase, given: dict[str, str]) -> It
     """The launch of a wave, and before it one that clears its counters."""
     assert phase.kernel is not None and phase.printed is not None and phase.wave is not None
     counters = Scratch(4 * phase.wave.counters)
-    clear = TritonKernel(
-        "clear_counters", _CLEAR, (("b0", "*i32"), ("n", "i32")), Tile(1024), frozenset(("b0",)), ()
-    )
+    clear = TritonKernel("clear_counters", _CLEAR, (("b0", "*i32"), ("n", "i32")), Tile(1024), frozenset(("b0",)), ())
     yield TritonLaunch(clear, (counters,), (phase.wave.counters,), (-(-phase.wave.counters // 1024),))
     buffers = (*[given[b] for b in phase.printed.buffers], counters)
     sizes = tuple([_size(call.kernel, s, call) for s in phase.printed.sizes])

@@ -26,7 +26,7 @@ from lamina_fx.symbolic import (
     Symbol,
 )
 
-__all__ = ["index_text"]
+__all__ = ["address_text", "index_text"]
 
 _SUM, _PRODUCT, _ATOM = 0, 1, 2
 
@@ -100,3 +100,10 @@ def _boolean(expr: Any, names: dict[Symbol, str]) -> str:
         return word.join([f"({_write(a, names, _SUM)})" for a in expr.args])
     assert isinstance(expr, BooleanConstant)
     return str(bool(expr.value))
+
+
+def address_text(buffer: str, index: str) -> str:
+    """The address of an element of a buffer."""
+    if index == "0":
+        return buffer
+    return f"{buffer} + {index}" if index.isidentifier() or index.startswith("tl.zeros") else f"{buffer} + ({index})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx import DType, bool_, int64
+from lamina_fx import DType, bool_
 from lamina_fx.symbolic import BooleanConstant, Comparison, Expr, Symbol
 
 from ...ir.kernel import (
@@ -30,11 +30,11 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
-from ...ir.program import INDEX_BITS
 from .block_printer import block_loop, write_block
+from .bound_indices import ERROR, write_bind
 from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
-from .indices import index_text
+from .indices import address_text, index_text
 from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
@@ -43,10 +43,8 @@ from .row_loads import fresh, rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
-__all__ = ["ERROR", "PhaseWriter", "PrintedPhase", "print_phase"]
+__all__ = ["PhaseWriter", "PrintedPhase", "print_phase"]
 
-ERROR = "error"
-"""Name of the parameter that points to the error word."""
 Shape = frozenset[str]
 _NONE: Shape = frozenset()
 
@@ -102,7 +100,7 @@ class PhaseWriter:
 
     masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
     ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes back over them.
-    repeated, made: see ``row_loads``.
+    repeated, made: see ``row_loads``. turns: see ``block_printer``.
     """
 
     def __init__(
@@ -117,6 +115,7 @@ class PhaseWriter:
         self.used: set[Symbol] = set()
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
+        self.turns = [p is phase for p in kernel.body if block_loop(p) is not None][1::2].count(True) == 1
         self.made = frozenset(p.name for p in kernel.params if p.role == "inout")
         self.narrow = narrow_names(phase.body)
         self.values: dict[str, Let] = {}
@@ -290,7 +289,7 @@ class PhaseWriter:
         want = shape | of_mask
         if want != shape:
             mask, _ = self.mask(want, stmt.mask)
-        text = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
+        text = address_text(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         if mask:
             text += f", {mask}, other={self.operand(stmt.other, dtype)}"
         hint = fresh(self, stmt) or streaming(self, stmt)
@@ -306,36 +305,11 @@ class PhaseWriter:
         _, of_mask = self.mask(shape, stmt.mask)
         want = shape | of_mask | self.shape_of(stmt.value)
         mask, _ = self.mask(want, stmt.mask)
-        place = _address(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
+        place = address_text(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         call = "store" if stmt.mode == "set" else _atomic(stmt.mode, dtype)
         value = self.operand(stmt.value, dtype, typed=True)
         hint = streaming(self, stmt) if stmt.mode == "set" else ""
         self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''}{hint})")
-
-    def _bind(self, stmt: BindIndex) -> None:
-        name, shape = stmt.symbol.name, self.shape_of(stmt.value)
-        if stmt.mask is not None:
-            shape |= self.shapes[stmt.mask]
-        self.add(f"{name} = {stmt.value}")
-        if stmt.size is not None:
-            self._check(stmt, shape)
-        if stmt.mask is not None:
-            self.add(f"{name} = tl.where({stmt.mask}, {name}, 0)")
-        self.define(name, f"{name}.to(tl.int{64 if self.wide else 32})", int64, shape)
-
-    def _check(self, stmt: BindIndex, shape: Shape) -> None:
-        """Clamp an index; where it was out of range, write the error word."""
-        name, size = stmt.symbol.name, self.index(stmt.size)
-        given = f"{name}_given" if stmt.wrap else name
-        if stmt.wrap:
-            self.add(f"{given} = {name}")
-            self.add(f"{name} = tl.where({name} < 0, {name} + {size}, {name})")
-        self.add(f"{name}_bad = ({name} < 0) | ({name} >= {size})")
-        mask, of_mask = self.mask(shape, stmt.mask)
-        place = _address(ERROR, self.widened("0", _NONE, shape | of_mask))
-        word = f"({given}.to(tl.int64) & {(1 << INDEX_BITS) - 1}) | {stmt.check << INDEX_BITS}"
-        self.add(f"tl.store({place}, {word}, {f'{name}_bad & {mask}' if mask else f'{name}_bad'})")
-        self.add(f"{name} = tl.where({name}_bad, 0, {name})")
 
 
 def _atomic(mode: str, dtype: DType) -> str:
@@ -345,13 +319,7 @@ def _atomic(mode: str, dtype: DType) -> str:
     return f"atomic_{mode}"
 
 
-def _address(buffer: str, index: str) -> str:
-    if index == "0":
-        return buffer
-    return f"{buffer} + {index}" if index.isidentifier() or index.startswith("tl.zeros") else f"{buffer} + ({index})"
-
-
 _STATEMENTS: dict[type, Any] = {
     Loop: write_loop, Let: PhaseWriter._let, Load: PhaseWriter._load, Store: PhaseWriter._store,
-    IndexValue: PhaseWriter._index_value, BindIndex: PhaseWriter._bind, Accumulate: write_accumulate,
+    IndexValue: PhaseWriter._index_value, BindIndex: write_bind, Accumulate: write_accumulate,
 }  # fmt: skip

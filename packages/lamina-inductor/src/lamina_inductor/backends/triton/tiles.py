@@ -12,6 +12,7 @@ from typing import Any
 from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
+from ...schedule import waves
 
 __all__ = ["Tile", "choose_tile", "constant"]
 
@@ -34,6 +35,10 @@ SHORT_ROW, SHORT_AREA = 256, 4096
 
 SHORT_COLUMN = 128
 """Longest column that is kept in a tile."""
+
+
+FEW_RESULTS, SECTOR = 1024, 8
+"""Columns that are so few and so short: as many programs as a row has sectors of memory, of so many float32."""
 
 
 COLUMN_STEP = 128
@@ -92,7 +97,8 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     upper = _upper(loops[0].extent)
     rows = 64 if extent is None else _power(extent)
     if _walks_kept(phase, loops[0].axis):
-        return _columns(rows, upper, len(loops))
+        half = any(type(s) is Load and s.dtype.itemsize < 4 for s in walk(phase.body))
+        return _columns(rows, upper, len(loops), half)
     limit = WHOLE_ROW if len(loops) > 1 else ONE_PASS
     if upper is None or upper > limit:
         return Tile(1, ONE_PASS, warps=8)
@@ -104,6 +110,9 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
 BLOCK_AREA, BLOCK_WIDTH = 4096, 1024
 """Elements of a tile that is moved over a block of rows, and most of them side by side in columns."""
 
+MANY = 5
+"""Loads, sums and stores of an element, from which on a tile is half as large."""
+
 
 def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
     sweep = next(s for s in blocks.body if type(s) is Loop)
@@ -111,8 +120,35 @@ def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
     x = 1
     if _walks_kept(phase, sweep.axis):
         x = BLOCK_WIDTH if extent is None else min(_power(extent), BLOCK_WIDTH)
-    r = max(1, min(most, BLOCK_AREA // x))
-    return Tile(x, r, r == most, max(1, min(4, x * r // 1024)))
+    r = max(1, min(most, _area(blocks) // x))
+    return Tile(x, r, r == most, max(1, min(4, x * r // 512)))
+
+
+def _area(blocks: Loop) -> int:
+    """Elements of a tile: fewer where a thread has much of each in registers."""
+    inside = list(walk(blocks.body))
+    loads = {(s.buffer, s.index) for s in inside if type(s) is Load}
+    sums = sum(len(s.accumulators) for s in inside if type(s) is Loop)
+    return BLOCK_AREA if len(loads) + sums + sum(type(s) is Store for s in inside) <= MANY else BLOCK_AREA // 2
+
+
+def wave_tile(phases: tuple[Loop, ...], kept: int) -> tuple[int, tuple[Tile, ...]]:
+    """Of a wave over these phases (see ``wave_printer``): iterations of a slab, and each phase's tile."""
+    sweep = next(s for s in walk(phases[0].body) if type(s) is Loop and s.kind == "simd")
+    columns = _walks_kept(phases[0], sweep.axis)
+    slab = min(waves.WIDTH if columns else waves.ROWS, _power(kept))
+    sides: list[Tile] = []
+    for phase in phases:
+        loops = [s for s in phase.body if type(s) is Loop]
+        if loops[-1].kind == "blocks":
+            x = slab if columns else 1
+            most = _power(_upper(next(s for s in loops[-1].body if type(s) is Loop).extent) or 1)
+            r = max(1, min(most, _area(loops[-1]) * (1 if columns else 2) // x))
+            sides.append(Tile(x, r, r == most))
+        else:
+            r = min(_power(_upper(loops[0].extent) or 1), BLOCK_AREA // 8)
+            sides.append(Tile(max(1, min(BLOCK_AREA // r, 32, slab)), r, r >= (_upper(loops[0].extent) or 1)))
+    return slab, tuple(sides)
 
 
 CHUNK_AREA = 2048
@@ -126,12 +162,15 @@ def _chunk(serial: Loop) -> Tile:
     return Tile(x, r, True, _warps(x * r), True)
 
 
-def _columns(columns: int, rows: int | None, passes: int) -> Tile:
-    """Tiles for rows that lie side by side: neighbours along the kept axis are neighbours in memory."""
+def _columns(columns: int, rows: int | None, passes: int, half: bool) -> Tile:
+    """Tiles for rows that lie side by side: neighbours along the kept axis are neighbours in memory. ``half``: some
+    have less than four bytes."""
     if rows is not None and rows <= SHORT_COLUMN:
         r = _power(rows)
         x = min(columns, max(32, AREA // r))
         return Tile(x, r, True, _warps(x * r))
+    if rows is not None and max(rows, columns) <= FEW_RESULTS and not half:
+        return Tile(min(columns, SECTOR), _power(rows), True, _warps(SECTOR * _power(rows)))
     few = columns // 32 < FEW_PROGRAMS  # then each must have much under way
     if few and passes > 1 and columns >= 8192:
         return Tile(64, 2 * COLUMN_STEP, warps=16)
