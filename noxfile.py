@@ -116,11 +116,11 @@ def pythons(session: nox.Session, version: str) -> None:
 def triton(session: nox.Session) -> None:
     """Triton kernels without a GPU: they compile for two targets, and compute the right thing in the interpreter."""
     folder = build()
-    wanted = ("lamina-inductor[triton]", "lamina-testing", *TEST_REQUIREMENTS)
+    wanted = ("lamina-inductor[triton]", "lamina-testing", "lamina", *TEST_REQUIREMENTS)
     session.install("-q", "--upgrade", "--find-links", str(folder), *wanted)
-    ours = ("lamina-fx", "lamina-prims", "lamina-inductor", "lamina-testing")
-    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *ours)
+    session.install("-q", "--no-deps", "--force-reinstall", "--find-links", str(folder), *DISTRIBUTIONS)
     tests = sorted(map(str, Path("packages/lamina-inductor/tests").glob("test_triton_*.py")))
+    tests.append("tests_integration/test_interpreted_programs.py")
     session.run("pytest", "-q", *tests, *session.posargs, env=checking())
 
 

@@ -42,14 +42,16 @@ _REDUCE = (
 _MATMUL = ("{a} @ {b}", "{a} @ {a}.t()", "{a}.t() @ {b}", "{a} @ {b}.t()", "lamina.outer({a}, {b})")
 _COMBINE = (
     "lamina.cat([{a}, {b}])", "lamina.stack([{a}, {b}], -1)", "lamina.cat([{a}, {a}], -1)",
-    "lamina.nn.functional.pad({a}, (1, 2))", "{a}[lamina.tensor([0, -1, 0])]", "{a}[{a} > 0.0].sum()",
-    "lamina.index_select({a}, 0, lamina.tensor([0, 0]))", "{a}.gather(0, {a}.argmax(0, keepdim=True))",
+    "lamina.nn.functional.pad({a}, (1, 2))", "{a}[lamina.tensor([0, -1, 0], device={a}.device)]",
+    "{a}[{a} > 0.0].sum()", "lamina.index_select({a}, 0, lamina.tensor([0, 0], device={a}.device))",
+    "{a}.gather(0, {a}.argmax(0, keepdim=True))",
     "{a}.tril()", "{a}.roll(1, 0)", "{a}.sort(-1)[0]", "{a}.topk(1)[0]", "{a}.masked_fill({b} > 0.2, {s})",
 )  # fmt: skip
 _INTEGER = (
     "({a} * 7).to(lamina.int32).float()", "(({a} * 9).to(lamina.int64) // 4 % 3).float()", "{a}.argmax(-1).float()",
     "(({a} * 50).to(lamina.int8) * 3).float()", "({a} > 0).sum(-1).float()", "(({a} > 0) & ({b} < 0)).any().float()",
-    "lamina.arange({a}.shape[0]) * {a}.sum()", "lamina.nn.functional.one_hot(({a} > 0).long(), 2).float()",
+    "lamina.arange({a}.shape[0], device={a}.device) * {a}.sum()",
+    "lamina.nn.functional.one_hot(({a} > 0).long(), 2).float()",
 )  # fmt: skip
 _WRITE = (
     "{a}.add_({s})", "{a}.mul_({b})", "{a}.add_({b}, alpha=0.5)", "{a}[0] = {s}", "{a}[..., -1] = {b}.sum()",
@@ -71,9 +73,9 @@ class Program:
     lines: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
 
-    def tensors(self) -> list[Any]:
-        """Fresh inputs: leaves, then values that come from a leaf, then plain ones."""
-        return [lamina.tensor(v).requires_grad_(k in self.leaves) for k, v in self.inputs.items()]
+    def tensors(self, device: str = "cpu") -> list[Any]:
+        """Fresh inputs; those in ``leaves`` require a gradient."""
+        return [lamina.tensor(v, device=device).requires_grad_(k in self.leaves) for k, v in self.inputs.items()]
 
     def __str__(self) -> str:
         return join([self])

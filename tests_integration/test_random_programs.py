@@ -20,19 +20,19 @@ COUNT = int(os.environ.get("LAMINA_RANDOM_PROGRAMS", "240"))
 SEED = int(os.environ.get("LAMINA_RANDOM_SEED", "0"))
 
 
-def run(function: Any, program_groups: list[Program]) -> list[tuple[Any, ...]]:
+def run(function: Any, program_groups: list[Program], device: str = "cpu") -> list[tuple[Any, ...]]:
     """For each program: its results, what its inputs hold afterwards, and the gradients of its leaves."""
-    inputs = [p.tensors() for p in program_groups]
+    inputs = [p.tensors(device) for p in program_groups]
     results = function(*(t for group in inputs for t in group))
     roots = [r for group in results for r in group if r.requires_grad and not r.is_leaf]
     if roots:
         sum((r * 0.7).sum() for r in roots).backward()
     return [
         (
-            [r.detach().numpy() for r in group],
+            [r.detach().cpu().numpy() for r in group],
             [(r.requires_grad, r.dtype) for r in group],
-            [t.detach().numpy() for t in given],
-            [None if not t.is_leaf or t.grad is None else t.grad.numpy() for t in given],
+            [t.detach().cpu().numpy() for t in given],
+            [None if not t.is_leaf or t.grad is None else t.grad.cpu().numpy() for t in given],
         )
         for group, given in zip(results, inputs, strict=True)
     ]
@@ -52,11 +52,11 @@ def differences(eager: tuple[Any, ...], compiled: tuple[Any, ...]) -> list[str]:
     return found
 
 
-def compiled_of(programs: list[Program], backend: str) -> tuple[Any, Any]:
+def compiled_of(programs: list[Program], backend: str | None, **how: Any) -> tuple[Any, Any]:
     """One function of these programs, plain and compiled."""
     space: dict[str, Any] = {"lamina": lamina}
     exec(compile(join(programs), "<random programs>", "exec"), space)
-    return space["program"], lamina.compile(space["program"], backend=backend)
+    return space["program"], lamina.compile(space["program"], backend=backend, **how)
 
 
 @pytest.mark.filterwarnings("error::lamina_dynamo.capture.CaptureWarning")
