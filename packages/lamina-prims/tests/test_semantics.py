@@ -45,6 +45,8 @@ VALUES: list[tuple[str, Callable[[], Any], Any]] = [
     ("unsigned wraps", lambda: ops.sub(u8(1), u8(2)), u8(255)),
     ("a scalar wraps to the tensor's dtype", lambda: ops.add(u8(1, 2), 300), u8(45, 46)),
     ("ints to negative powers", lambda: ops.pow(i64(1, 2, -1, 0), i64(-1, -1, -3, 2)), i64(1, 0, -1, 0)),
+    ("power of half a root", lambda: ops.pow(f32(-0.0, 0, -inf, inf, 4), 0.5), f32(-0.0, 0, nan, inf, 2)),
+    ("power of less half a root", lambda: ops.pow(f32(-0.0, 0, -inf, inf, 4), -0.5), f32(-inf, inf, nan, 0, 0.5)),
     ("pow of floats", lambda: ops.pow(f32(-8, 0, 2), f32(1 / 3, 0, -1)), f32(nan, 1, 0.5)),
     ("shift by the width", lambda: ops.bitwise_left_shift(i64(1, 1), i64(3, 64)), i64(8, 0)),
     ("right shift keeps the sign", lambda: ops.bitwise_right_shift(i64(-8, -8), i64(1, 99)), i64(-4, -1)),

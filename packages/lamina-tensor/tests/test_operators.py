@@ -195,3 +195,9 @@ class TestLayouts(EagerSuite):
 
     def strides(self, tensor: Any) -> tuple[int, ...] | None:
         return tensor.stride() if isinstance(tensor, lt.Tensor) else None  # what is made from nothing is an array
+
+
+@pytest.mark.parametrize("dtype", [lt.float16, lt.float32, lt.float64], ids=str)
+def test_a_power_of_less_half_is_one_over_the_root(dtype: Any) -> None:
+    found = lt.tensor([-0.0, 0.0, -float("inf"), float("inf"), 4.0], dtype=dtype) ** -0.5
+    np.testing.assert_array_equal(found.numpy(), [-np.inf, np.inf, np.nan, 0.0, 0.5])

@@ -147,6 +147,8 @@ def _rsub(input: Any, other: Any) -> Any:
 def _pow(input: Any, other: Any) -> Any:
     if type(input) is not np.ndarray or input.dtype not in _FLOATS:
         return NotImplemented
+    if type(other) is float and other == -0.5:
+        return _rsqrt(input)
     if type(other) is float or type(other) is int:
         return np.square(input) if other == 2 else np.power(input, other)
     same = type(other) is np.ndarray and other.dtype == input.dtype

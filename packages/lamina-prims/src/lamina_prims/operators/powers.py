@@ -24,6 +24,8 @@ _MISMATCH = error(RuntimeError, r"do not broadcast", tensor(2, 3), tensor(2, 4))
 
 
 def _power(xp: Any, a: Any, b: Any) -> Any:
+    if isinstance(b, (np.ndarray, np.generic)) and b.ndim == 0 and b.dtype.kind == "f" and b == -0.5:
+        return xp.reciprocal(xp.sqrt(a))  # of -0.0 and -inf as PyTorch and compiled code; 0.5 is a root in NumPy, too
     if a.dtype.kind not in "iu" or b.dtype.kind == "u" or not (getattr(xp, "capturing", False) or (b < 0).any()):
         return xp.power(a, b)
     odd = xp.where(b % 2 == 0, 1, a)
