@@ -3,7 +3,7 @@
 Each row: the first call (compilation in it), results checked against the same program in float32 on fresh random
 inputs, then the median of timed calls, by events; with the fewest bytes that it must move, the bandwidth that this is,
 or its arithmetic. ``--rival torch`` measures torch in a process of its own: eager, compiled, ``--autotune`` too. The
-table comes last.
+table comes last, with the ratios of the rival's compiled times to lamina's and their geometric mean.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -121,13 +122,20 @@ def profiled(T: Any, name: str, variant: str, check: bool) -> dict[str, Any]:
     return found
 
 
-def run_rows(library: str, variants: list[str], names: list[str], check: bool, profile: bool = False) -> dict[str, Any]:
-    """Every row; what fails says so."""
+def run_rows(library: str, variants: list[str], names: list[str], arguments: Any) -> dict[str, Any]:
+    """Every row, variant by variant; what fails says so, and what is not begun in time is left out."""
     T = importlib.import_module(library)
+    profile, check = arguments.profile and library == "lamina", not arguments.no_check
+    end = time.monotonic() + arguments.seconds if arguments.seconds else float("inf")
     results: dict[str, Any] = {}
-    for name in names:
-        for variant in variants:
+    for variant in variants:
+        for name in names:
             key = f"{name}|{library} {variant}"
+            if variant == "autotune" and any(part in name for part in arguments.untuned.split(",") if part):
+                continue
+            if time.monotonic() > end:
+                print(f"# {key}: left out, the time is over", file=sys.stderr, flush=True)
+                continue
             try:
                 if profile:
                     results[key] = profiled(T, name, variant, check)
@@ -156,8 +164,11 @@ def table(results: dict[str, Any], names: list[str]) -> str:
     """The table for people."""
     columns = list(dict.fromkeys(key.partition("|")[2] for key in results))
     lines = [
-        f"{'row':28s} {'target':>8s} " + " ".join(f"{c[:18]:>18s}" for c in columns) + "   TB/s or TFLOP/s, first call"
+        f"{'row':28s} {'target':>8s} "
+        + " ".join(f"{c[:18]:>18s}" for c in columns)
+        + "   ratio, TB/s or TFLOP/s, first call"
     ]
+    ratios: list[float] = []
     for name in names:
         found = [results.get(f"{name}|{c}", {}) for c in columns]
         cells = [
@@ -172,9 +183,29 @@ def table(results: dict[str, Any], names: list[str]) -> str:
         lines.append(
             f"{name:28s} {first.get('target', 0):8.0f} "
             + " ".join(f"{c:>18s}" for c in cells)
-            + f"   {rate}, {first.get('first_s', 0):.2f} s"
+            + f"   {_ratio(results, name, ratios)} {rate}, {first.get('first_s', 0):.2f} s"
         )
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        lines.append(f"compiled by the rival / by lamina: geometric mean {mean:.2f}, least {min(ratios):.2f}")
     return "\n".join(lines)
+
+
+def _ratio(results: dict[str, Any], name: str, ratios: list[float]) -> str:
+    """The rival's compiled time over lamina's, also kept in ``ratios``; empty when one is missing."""
+    own = results.get(f"{name}|lamina compiled", {}).get("us")
+    rival = next(
+        (
+            f["us"]
+            for k, f in results.items()
+            if k.endswith(" compiled") and k.startswith(f"{name}|") and "|lamina" not in k and "us" in f
+        ),
+        None,
+    )
+    if not own or not rival:
+        return ""
+    ratios.append(rival / own)
+    return f"{ratios[-1]:.2f},"
 
 
 def main() -> None:
@@ -182,7 +213,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="names or parts of names, with commas; all without")
     parser.add_argument("--rival", default="", help="torch: measured too")
-    parser.add_argument("--autotune", action="store_true", help="the rival's longest tuning, too")
+    parser.add_argument("--autotune", action="store_true", help="both with their longest tuning, too")
+    parser.add_argument("--untuned", default="", help="rows, or parts of names, that are not tuned")
+    parser.add_argument(
+        "--seconds", type=float, default=0.0, help="no row of a library begins after so long; 0: all do"
+    )
     parser.add_argument("--graphs", action="store_true", help="lamina's mode reduce-overhead, too")
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--no-eager", action="store_true", help="the rival is measured compiled only")
@@ -193,32 +228,20 @@ def main() -> None:
     parts = [p for p in arguments.rows.split(",") if p]
     names = [n for n in ROWS if not parts or any(p in n for p in parts)]
     if arguments.library:
-        profile = arguments.profile and arguments.library == "lamina"
-        found = run_rows(arguments.library, arguments.variants.split(","), names, not arguments.no_check, profile)
-        print(json.dumps(found))
+        print(json.dumps(run_rows(arguments.library, arguments.variants.split(","), names, arguments)))
         return
-    own = ["compiled"] + (["graphs"] if arguments.graphs else [])
-    results = _process("lamina", own, arguments)
+    tuned = ["autotune"] if arguments.autotune else []
+    results = _process("lamina", ["compiled", *(["graphs"] if arguments.graphs else []), *tuned], arguments)
     if arguments.rival:
-        results |= _process(
-            arguments.rival,
-            ([] if arguments.no_eager else ["eager"]) + ["compiled"] + (["autotune"] if arguments.autotune else []),
-            arguments,
-        )
+        eager = [] if arguments.no_eager else ["eager"]
+        results |= _process(arguments.rival, ["compiled", *eager, *tuned], arguments)
     print(table(results, names))
 
 
 def _process(library: str, variants: list[str], arguments: Any) -> dict[str, Any]:
-    command = [
-        sys.executable,
-        __file__,
-        "--library",
-        library,
-        "--variants",
-        ",".join(variants),
-        "--rows",
-        arguments.rows,
-    ]
+    command = [sys.executable, __file__, "--library", library, "--variants", ",".join(variants)]
+    for name in ("rows", "untuned", "seconds"):
+        command += [f"--{name}", str(getattr(arguments, name))]
     result = subprocess.run(
         command + [f"--{name.replace('_', '-')}" for name in ("no_check", "profile") if getattr(arguments, name)],
         stdout=subprocess.PIPE,
