@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -281,3 +283,40 @@ def test_empty_views_share_the_version() -> None:
     assert view.storage is x.storage and view._base is x
     x.add_(1)
     assert view._version == x._version == 1 and view[:, 1:].storage is x.storage
+
+
+class Unfinished:
+    """An event that has not happened yet."""
+
+    def __init__(self) -> None:
+        self.ptr, self.done = id(self), False
+
+    def record(self, stream: Any) -> None:
+        pass
+
+
+def test_pinned_memory_is_held_until_it_was_copied(stub: StubProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Unfinished] = []
+
+    def new_event(timing: bool, blocking: bool) -> Unfinished:
+        events.append(Unfinished())
+        return events[-1]
+
+    monkeypatch.setattr(stub, "new_event", new_event)
+    host, device = lt.ones(4).pin_memory(), lt.ones(4, device="cuda")
+    source, target = weakref.ref(host.storage), lt.empty(4, pin_memory=True)
+    there = host.to("cuda", non_blocking=True)
+    target.copy_(device, non_blocking=True)
+    sink = weakref.ref(target.storage)
+    del host, target
+    gc.collect()
+    assert source() is not None and sink() is not None and there.tolist() == [1, 1, 1, 1]
+    for event in events:
+        event.done = True
+    lt.ones(1).pin_memory().to("cuda", non_blocking=True)
+    gc.collect()
+    assert source() is None and sink() is None
+    events[-1].done = True
+    waited = lt.ones(4).pin_memory()
+    waited.cuda()
+    assert len(events) == 3

@@ -13,6 +13,7 @@ from lamina_prims.arrays import converted, numpy_dtype
 from .. import _C
 from .activation import active_provider, dense_order, device_index, is_float8, on_device, stored_dtype
 from .memory import explaining
+from .recorded import hold
 from .streams import current_stream
 from .synchronization import refuse_while_capturing, run_checks
 
@@ -87,7 +88,11 @@ def _placed(tensor: Any, device: Device, non_blocking: bool) -> Any:
         return _C.wrap(array)
     index = device_index(device)
     if tensor.device.type != "cuda":
-        return upload(tensor._array, tensor.dtype, index, wait=not (non_blocking and is_pinned(tensor)))
+        begun_only = non_blocking and is_pinned(tensor)
+        made = upload(tensor._array, tensor.dtype, index, wait=not begun_only)
+        if begun_only:
+            hold(tensor.storage, current_stream(index))
+        return made
     provider = active_provider()
     with explaining(index), on_device(provider, index):
         array = tensor._array
@@ -99,7 +104,9 @@ def copy_data(target: Any, source: Any, non_blocking: bool = False) -> None:
     """Write the elements of ``source`` (broadcast, converted) into ``target``; one of them at least is on a device."""
     if target.device.type != "cuda":
         if non_blocking and is_pinned(target) and target.dtype is source.dtype and _plain_pair(target, source):
-            source._array.get(out=target._array, blocking=False)
+            with on_device(active_provider(), source.device.index):
+                source._array.get(out=target._array, blocking=False)
+            hold(target.storage, current_stream(source.device))
             return
         with np.errstate(all="ignore"):
             np.copyto(target._array, converted(_real(host_copy(source), target), target._array.dtype))
