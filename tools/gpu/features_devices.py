@@ -78,6 +78,11 @@ def pinned_copies() -> None:
     cuda.current_stream().synchronize()
     assert back.tolist() == (x * 2).tolist()
     assert y.to("cpu", non_blocking=True).sum().item() == back.sum().item()  # not pinned: waits
+    there = []
+    for n in range(6):
+        there.append(lt.full((1 << 20,), float(n)).pin_memory().to("cuda", non_blocking=True))
+        lt.full((1 << 20,), -1.0).pin_memory()  # takes no memory that is still to be copied
+    assert [(t[0].item(), t[-1].item()) for t in there] == [(n, n) for n in range(6)]
 
 
 @feature

@@ -28,7 +28,9 @@ def numbers(dtype: DType) -> np.ndarray:
         middle = (exact[1:] + exact[:-1]) / 2
         last = exact[-1] + (exact[-1] - exact[-2]) / 2
         beyond = np.array([last, last * 1.0001, last * 0.9999, 1e9, 3e38, np.inf, np.nan, 1e-9, 1e-40])
-        found = np.concatenate([exact, middle, middle * 1.00001, middle * 0.99999, beyond]).astype(np.float32)
+        random = np.random.default_rng(0)
+        some = random.standard_normal(2000) * np.exp2(random.integers(-30, 30, 2000))
+        found = np.concatenate([exact, middle, middle * 1.00001, middle * 0.99999, beyond, some]).astype(np.float32)
     return np.concatenate([found, -found])
 
 
