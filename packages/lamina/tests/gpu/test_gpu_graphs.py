@@ -245,10 +245,11 @@ def test_programs_become_graphs_by_themselves(device: StubDevice) -> None:
 
 
 def test_programs_stay_launches_where_a_graph_would_copy_much_or_is_not_wanted(device: StubDevice) -> None:
-    run, wide = lamina.compile(lambda x, w: (x * 2) @ w), lamina.randn(20, 8000)  # the result is a library's product
+    run, wide = lamina.compile(lambda x, w: (x * 2) @ w), lamina.randn(20, 100_000)  # the result is a library's product
     w = wide.cuda()
     for k in range(4):
-        same(run((X + k).cuda(), w), ((X + k) * 2) @ wide)
+        got, want = run((X + k).cuda(), w), ((X + k) * 2) @ wide
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-3, atol=1e-3)
     assert graphs() == 0
     unwanted = lamina.compile(lambda x: x * 2, options={"cuda_graphs": False})
     for _ in range(4):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -320,8 +321,25 @@ def test_memory_of_small_results_serves_again(device: StubDevice) -> None:
     np.testing.assert_allclose(second.cpu().numpy(), (X + 1).sin().sum(0).numpy(), rtol=1e-4, atol=1e-4)
 
 
+def test_no_more_than_a_bounded_amount_of_memory_is_kept(device: StubDevice) -> None:
+    run, x = lamina.compile(lambda x: x + 1), lamina.zeros(1 << 20).cuda()
+    gc.collect()
+    lamina.cuda.empty_cache()
+    before = lamina.cuda.memory_reserved()
+    results = [run(x) for _ in range(24)]  # of 4 MiB
+    assert len({r.data_ptr() for r in results}) == 24
+    del results
+    assert 60 << 20 <= lamina.cuda.memory_reserved() - before <= 64 << 20
+    results = [run(x) for _ in range(24)]
+    assert len({r.data_ptr() for r in results}) == 24
+    del results
+    lamina.cuda.empty_cache()
+    assert lamina.cuda.memory_reserved() == before
+
+
 def test_kept_memory_is_given_back(device: StubDevice) -> None:
     run, x = lamina.compile(lambda x: x.exp() + x.cos()), X.cuda()
+    gc.collect()
     lamina.cuda.empty_cache()
     before = lamina.cuda.memory_reserved()
     run(x)

@@ -3,15 +3,16 @@
 // A graph names addresses. Where a call has others (its results are always fresh tensors), the kernels that name them get new
 // parameters before the launch, which costs a tenth of launching them. A library's product cannot be changed: what it reads of
 // moving inputs and writes of results lies in memory of the graph, which copies from and to the caller's. A program that was not
-// asked to be a graph is one only while there is little to copy. Scratch memory is the stream's workspace, which all programs
+// asked to be a graph is one only while copying takes less time than launching its steps would. Scratch memory is the stream's workspace, which all programs
 // share. For other sizes another graph is made; a few are kept.
 #include "cuda_launcher.h"
 
 namespace {
 
 constexpr size_t kKept = 8;
-constexpr int64_t kPatch = 360, kCopy = 2500, kBytes = 2000; // nanoseconds of each (H200); bytes that are copied in one
-constexpr int64_t kLittle = 1 << 20;                         // bytes that a graph may copy without being asked to
+// On an H200, nanoseconds: new parameters for a kernel, a copy (of that many bytes a nanosecond), the launch of a step without a graph.
+constexpr int64_t kPatch = 360, kCopy = 1500, kBytes = 2000, kLaunch = 3000;
+constexpr int64_t kMuch = 64 << 20; // bytes that a graph does not copy without being asked to
 constexpr int kDevices = 64;
 
 int64_t rounded(int64_t bytes) { return (bytes + 511) / 512 * 512; }
@@ -202,11 +203,10 @@ bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr worksp
     for (size_t b = plan.inputs.size(); b < plan.inputs.size() + plan.outputs.size(); ++b) graph.own.push_back(is_copied(call, graphs, b));
     graph.tables.resize(plan.tables.size());
     if (plan.captured == kAlways) return true;
-    int64_t bytes = 0;
-    size_t copies = 0;
+    int64_t bytes = 0, copying = 0;
     for (size_t b = 0; b < graph.own.size(); ++b)
-        if (graph.own[b]) bytes += bytes_of(call, b), ++copies;
-    graphs.refused |= bytes > kLittle || 2 * copies > plan.steps.size();
+        if (graph.own[b]) bytes += bytes_of(call, b), copying += kCopy + bytes_of(call, b) / kBytes;
+    graphs.refused |= bytes > kMuch || copying > (int64_t)plan.steps.size() * kLaunch;
     bool again = graphs.before == graph.sizes; // sizes that are new at each call are not worth it
     graphs.before = graph.sizes;
     return again && !graphs.refused;

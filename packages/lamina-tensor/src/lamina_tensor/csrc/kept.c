@@ -1,16 +1,17 @@
-/* Small arrays of a GPU that compiled code made and nobody holds any more, kept for the next result of the same kind:
+/* Arrays of a GPU that compiled code made and nobody holds any more, kept for the next result of the same kind:
  * the device library needs some microseconds for a new one. Work on a stream is done in order, so what is put on it
  * later may use the memory at once; an array is kept for the stream for which it was made. */
 #include "tensor.h"
 
 #define KEPT 64
-#define LARGEST (1 << 20) /* bytes */
+#define LARGEST (8 << 20) /* bytes of one */
+#define ALL (64 << 20)    /* and of all */
 
 typedef struct {
     uint64_t hash;
     void *stream;
     int dtype, index, ndim;
-    int64_t sizes[];
+    int64_t bytes, sizes[];
 } Kind;
 
 static struct {
@@ -19,12 +20,22 @@ static struct {
     Kind *kind;
 } kept[KEPT];
 static int last, paused;
+static int64_t bytes_kept;
 
 static size_t kind_bytes(int ndim) { return sizeof(Kind) + (size_t)ndim * sizeof(int64_t); }
 
 static int same(const Kind *a, const Kind *b) {
     return a->hash == b->hash && a->stream == b->stream && a->dtype == b->dtype && a->index == b->index && a->ndim == b->ndim &&
            !memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof(int64_t));
+}
+
+static PyObject *take_from(int at) {
+    PyObject *array = kept[at].array;
+    if (!array) return NULL;
+    bytes_kept -= kept[at].kind->bytes;
+    PyMem_Free(kept[at].kind);
+    kept[at].array = NULL;
+    return array;
 }
 
 /* What a new contiguous array is; NULL (without an exception): it will not be kept. */
@@ -37,7 +48,7 @@ static Kind *kind_of(int ndim, const int64_t *sizes, int dtype, int index) {
     }
     Kind *kind = bytes && bytes <= LARGEST ? PyMem_Malloc(kind_bytes(ndim)) : NULL;
     if (!kind) return NULL;
-    kind->hash = hash, kind->stream = device_stream(index), kind->dtype = dtype, kind->index = index, kind->ndim = ndim;
+    kind->hash = hash, kind->bytes = bytes, kind->stream = device_stream(index), kind->dtype = dtype, kind->index = index, kind->ndim = ndim;
     memcpy(kind->sizes, sizes, (size_t)ndim * sizeof(int64_t));
     return kind;
 }
@@ -50,11 +61,8 @@ PyObject *take_kept(int ndim, const int64_t *sizes, int dtype, int index, void *
     for (int i = 0; wanted && i < KEPT; i++) {
         int at = (last - i + KEPT) % KEPT;
         if (!kept[at].array || !same(kept[at].kind, wanted)) continue;
-        PyObject *array = kept[at].array;
         *data = kept[at].data;
-        PyMem_Free(kept[at].kind);
-        kept[at].array = NULL;
-        return array;
+        return take_from(at);
     }
     return NULL;
 }
@@ -68,13 +76,18 @@ void keep_array(StorageObject *storage) {
         PyMem_Free(kind);
         return;
     }
-    last = (last + 1) % KEPT;
-    PyObject *oldest = kept[last].array;
-    if (oldest) PyMem_Free(kept[last].kind);
-    kept[last].array = storage->owner;
-    kept[last].data = storage->start;
-    kept[last].kind = kind;
+    PyObject *array = storage->owner;
     storage->owner = NULL;
+    int at = last = (last + 1) % KEPT;
+    PyObject *oldest = take_from(at);
+    for (int i = 1; i < KEPT && bytes_kept + kind->bytes > ALL; i++) {
+        Py_XDECREF(oldest);
+        oldest = take_from((at + i) % KEPT);
+    }
+    kept[at].array = array;
+    kept[at].data = storage->start;
+    kept[at].kind = kind;
+    bytes_kept += kind->bytes;
     Py_XDECREF(oldest);
 }
 
@@ -91,12 +104,9 @@ PyObject *drop_kept(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     long count = 0;
     for (int i = 0; i < KEPT; i++) {
-        PyObject *array = kept[i].array;
-        if (!array) continue;
-        kept[i].array = NULL;
-        PyMem_Free(kept[i].kind);
-        count++;
-        Py_DECREF(array);
+        PyObject *array = take_from(i);
+        count += array != NULL;
+        Py_XDECREF(array);
     }
     return PyLong_FromLong(count);
 }

@@ -25,7 +25,7 @@ class GpuMeasure:
 
     def __init__(self, info: GpuInfo, device: int = 0, allow_tf32: bool = False) -> None:
         self.info, self.device = info, device
-        self.options = {"allow_tf32": allow_tf32}
+        self.options = {"allow_tf32": allow_tf32, "cuda_graphs": True}  # the device's time, not that of launches
         self.at_once = processes()
 
     def prepare(self, trials: Sequence[TritonProgram]) -> None:
