@@ -180,7 +180,9 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="every so manieth task")
     parser.add_argument("--first", type=int, default=0, help="the number of the first of these")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
-    parser.add_argument("--seconds", type=float, default=1e6, help="stop after this time")
+    parser.add_argument(
+        "--seconds", type=float, default=300, help="stop after this time (a process that dies is waited for)"
+    )
     parser.add_argument("--log", help="write all outcomes to this JSON file")
     options = parser.parse_args()
     start = time.monotonic()
