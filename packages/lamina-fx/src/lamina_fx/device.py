@@ -35,7 +35,7 @@ class Device:
             kind, index = "cuda", device
         else:
             expect("Device", device, str, "a device's name, such as 'cpu' or 'cuda:0'")
-            kind, _, digits = device.partition(":")
+            kind, _, digits = str(device).partition(":")
             if digits:
                 if index is not None or not digits.isdigit():
                     raise ValueError(f"bad device {device!r} (index {index}); write 'cuda' or 'cuda:0'")
