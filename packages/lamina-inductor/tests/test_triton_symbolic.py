@@ -37,6 +37,11 @@ def test_updates_of_unknown_sizes_move_16_bytes_at_once_in_whole_tiles() -> None
     assert isinstance(cells, tuple) and launch.grid[0] == sum(cells[1:5], cells[0])
 
 
+def test_an_unknown_number_of_short_rows_is_put_together() -> None:
+    (launch,) = TritonBackend().emit(CASES["short rows together"].graph()).launches
+    assert launch.kernel.tile.x * launch.kernel.tile.r >= 1024
+
+
 @TRITON
 @pytest.mark.parametrize("key", [f"{name}: {sizes}" for name, case in CASES.items() for sizes in case.sizes])
 def test_kernels_compute_what_the_references_do(key: str, report: dict[str, str | None]) -> None:

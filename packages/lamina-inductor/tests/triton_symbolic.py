@@ -64,6 +64,9 @@ CASES: dict[str, Case] = {
         adamw, tuple(s for s in ((64,), ("a", 32), (64,), ("b", 3), ("a", 32), ("b", 3)) for _ in range(4)),
         ({"a": 5, "b": 11}, {"a": 100, "b": 700}, {"a": 0, "b": 1}), 3,
     ),
+    "short rows together": Case(
+        lambda x: (ops.softmax(x, -1), ops.sum(x, 1)), (("a", 24),), ({"a": 1}, {"a": 63}, {"a": 200}), 1,
+    ),
     "sums over axes that become one": Case(
         lambda x, y: (t := ops.add(ops.exp(x), y), ops.mul(ops.sum(t, (0, 1)), 2.0)),
         (("a", "b", 48), ("a", "b", 48)), ({"a": 3, "b": 5}, {"a": 20, "b": 30}), 2,

@@ -52,6 +52,9 @@ FEW_PROGRAMS = 528
 SOME_SIZE = 64
 """What a symbolic size is taken for where only an order of sizes is asked."""
 
+UNKNOWN_ROWS = 1 << 14
+"""What a number of rows is taken for that is not known: short rows are put together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -103,7 +106,8 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     if upper is None or upper > limit:
         return Tile(1, ONE_PASS, warps=8)
     r = _power(upper)
-    x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, rows // 256))
+    programs = (UNKNOWN_ROWS if extent is None else rows) // 256
+    x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, programs))
     return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
 
 
