@@ -12,7 +12,8 @@ import ctypes
 import math
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,13 @@ class StubDevice:
         replace_with(TritonBackend, "emit", lambda self, graph, **o: device.emit(self, graph, **o))
         replace_with(emit, "copy_call", device.copy_call)
         return device
+
+    @contextmanager
+    def blind(self) -> Iterator[None]:
+        """Inside, launches do nothing: for tests of large memory."""
+        self.library.stub_on_launch(ctypes.cast(None, _HANDLER))
+        yield
+        self.library.stub_on_launch(self.handler)
 
     def clear(self) -> None:
         """Forget the launches."""
