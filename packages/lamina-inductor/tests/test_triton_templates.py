@@ -348,6 +348,28 @@ def test_packed_operands_are_described_where_they_lie() -> None:
     assert sizes == [[2, 6, 6, 32], [48, 9 * 32]]
 
 
+def test_gradients_of_activations_fit_into_registers(_private_cache: None) -> None:
+    """As a whole the epilogue of this tile kept more than a kilobyte for each thread outside of them."""
+    pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
+
+    def fn(g: Any, w: Any, h: Any, v: Any) -> Any:
+        x = ops.convert_element_type(h, float32)
+        normal = ops.mul(0.5, ops.add(1.0, ops.erf(ops.mul(x, math.sqrt(0.5)))))
+        density = ops.mul(x, ops.mul(0.3989422804014327, ops.exp(ops.mul(-0.5, ops.mul(x, x)))))
+        d = ops.mul(ops.convert_element_type(ops.matmul(g, w), float32), ops.add(normal, density))
+        return ops.convert_element_type(d, bfloat16), ops.convert_element_type(ops.mul(x, normal), bfloat16)
+
+    shapes = ((1024, 256), (256, 512), (1024, 512), (512, 256))
+    graph = kept_graph(fn, tuple(floats(*s, dtype=BF16) for s in shapes))
+    for candidate in (
+        GemmCandidate(128, 128, 64, 4, 3, descriptors=True),
+        GemmCandidate(128, 256, 64, 8, 3, persistent=True, descriptors=True),
+    ):
+        (kernel,) = emit_with(graph, candidate).kernels
+        compiled = compile_ptx(kernel, 90)
+        assert not compiled.spills and kernel.source.count("tl.split(") == 3
+
+
 def test_images_between_convolutions_have_their_channels_last() -> None:
     """No copy packs them, whether the first ones come so or not; on the CPU they lie as they did."""
 

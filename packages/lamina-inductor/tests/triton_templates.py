@@ -84,6 +84,7 @@ def linear(x: Any, w: Any, b: Any) -> Any:
 
 PERSISTENT = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True)
 SPLIT = GemmCandidate(16, 32, 16, 2, 2, split=3)
+CUT = GemmCandidate(64, 64, 32, 1, 2, group=2)
 ROUNDED = GemmCandidate(32, 32, 32, 4, 2, group=2, tf32=True)
 WALKING = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True, descriptors=True)
 DESCRIBED = GemmCandidate(32, 32, 32, 4, 2, group=2, descriptors=True)
@@ -93,7 +94,8 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
     "odd sizes": (ops.matmul, (floats(37, 45), floats(45, 71)), (SMALL, PERSISTENT, SPLIT, ROUNDED)),
     "bias and gelu": (
         lambda x, w, b: ops.gelu(ops.add(ops.matmul(x, w), b)),
-        (floats(50, 64, dtype=BF16), floats(64, 40, dtype=BF16), floats(40, dtype=BF16)), (SMALL, PERSISTENT, SPLIT),
+        (floats(50, 64, dtype=BF16), floats(64, 40, dtype=BF16), floats(40, dtype=BF16)),
+        (CUT, SMALL, PERSISTENT, SPLIT),
     ),
     "linear with residual": (
         lambda x, w, b, r: ops.add(linear(x, w, b), r),
@@ -106,7 +108,7 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
     ),
     "several results": (
         many_results, tuple(floats(*s, dtype=np.float16) for s in ((33, 64), (64, 64), (64,))),
-        (SMALL, PERSISTENT, SPLIT),
+        (CUT, SMALL, PERSISTENT, SPLIT),
     ),
     "batches": (batch_of_heads, (floats(2, 3, 40, 16), floats(2, 3, 50, 16)), (SMALL, PERSISTENT, SPLIT)),
     "batches by descriptors": (
@@ -116,9 +118,9 @@ GEMMS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] = {
         lambda x, w: ops.relu(ops.matmul(x, w)), (floats(3, 40, 32, dtype=BF16), floats(3, 32, 48, dtype=BF16)[:1]),
         (SMALL, DESCRIBED),
     ),
-    "heads": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (SMALL, PERSISTENT, SPLIT)),
+    "heads": (split_heads, (floats(2, 20, 32), floats(32, 64), floats(64)), (CUT, SMALL, PERSISTENT, SPLIT)),
     "rows of a table": (
-        gathered, (floats(40, 32), floats(32, 64), floats(9, 64), RNG.integers(0, 9, 40)), (SMALL, SPLIT),
+        gathered, (floats(40, 32), floats(32, 64), floats(9, 64), RNG.integers(0, 9, 40)), (CUT, SMALL, SPLIT),
     ),
     "converted weights": (
         lambda x, w, b: ops.relu(ops.add(ops.matmul(x, ops.convert_element_type(w, bfloat16)), b)),

@@ -25,6 +25,9 @@ _BACKWARD = (
     (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
 )  # fmt: skip
 
+_OVERLAPPED = {64: (64, 128, 4, 2), 128: (64, 64, 4, 2)}
+"""By the width of a head, of the kernel whose products overlap with probabilities."""
+
 _SPLIT_FORWARD = ((64, 64, 4, 2), (64, 32, 4, 2), (128, 32, 8, 2), (32, 32, 4, 2), (16, 32, 4, 2))
 _SPLIT_BACKWARD = ((32, 64, 4, 2), (16, 64, 4, 2), (32, 64, 8, 2), (32, 32, 4, 2))
 """Of float32 on the matrix units, by three products of numbers of half the digits (which lie in registers, too)."""
@@ -42,7 +45,12 @@ def attention_candidates(problem: AttentionProblem) -> tuple[AttentionCandidate,
     """All that may be tried."""
     found = _tiles(problem)
     if problem.backward:
-        return tuple(found + ([replace(c, descriptors=True) for c in found[:4]] if problem.described else []))
+        limited = [replace(c, registers=168) for c in found if c.precision == "ieee" and problem.width <= 64][:4]
+        found += limited if problem.dtype != "float32" else []
+        return tuple(found + ([replace(c, descriptors=True) for c in found] if problem.described else []))
+    if problem.overlaps and problem.queries > FEW:
+        tile = _OVERLAPPED[problem.width]
+        found.append(AttentionCandidate(*tile, descriptors=True, overlapped=True))
     if problem.queries > FEW or problem.causal:
         return tuple(found)
     parted = [replace(c, split=s) for c in found for s in _SPLITS if problem.keys >= 2 * c.block_n * s]

@@ -18,8 +18,7 @@ class GemmCandidate:
     group: rows of tiles that are walked together, so that their operands stay in the second-level cache. split: parts
     of the sum that programs of their own add up (a second kernel adds the parts, in order). persistent: one program
     for each multiprocessor walks the tiles. descriptors: operands are read through tensor descriptors (sm_90 and up).
-    tf32: operands of float32 are rounded to 10 bits, for the matrix units. specialised: four warps load, and two groups
-    of ``warps`` warps have half of the rows each (sm_90; the tile's loads are then ahead also during the epilogue).
+    tf32: operands of float32 are rounded to 10 bits, for the matrix units.
     """
 
     block_m: int
@@ -32,7 +31,6 @@ class GemmCandidate:
     persistent: bool = False
     descriptors: bool = False
     tf32: bool = False
-    specialised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,8 @@ class AttentionCandidate:
     descriptors: rows are read through tensor descriptors (sm_90 and up). split: parts of the keys that programs of
     their own walk (a second kernel combines them, in order). precision: of products of float32: tf32 rounds the
     operands to 10 bits, tf32x3 splits each into two of these, ieee does without the matrix units. registers: most of a
-    thread, so that more programs share a multiprocessor. persistent: a program walks many blocks of queries as one
-    stream (sm_90 alone).
+    thread, so that more programs share a multiprocessor. overlapped: products are on their way while
+    probabilities are made (sm_90 alone).
     """
 
     block_m: int
@@ -54,7 +52,7 @@ class AttentionCandidate:
     split: int = 1
     precision: str = "ieee"
     registers: int | None = None
-    persistent: bool = False
+    overlapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def label(candidate: Candidate) -> str:
     if isinstance(candidate, AttentionCandidate):
         words = [f"{candidate.block_m}x{candidate.block_n} w{candidate.warps} s{candidate.stages}"]
         words += [f"split{candidate.split}"] if candidate.split > 1 else []
-        words += ["persistent"] if candidate.persistent else []
+        words += ["overlapped"] if candidate.overlapped else []
         words += ["descriptors"] if candidate.descriptors else []
         words += [candidate.precision] if candidate.precision != "ieee" else []
         words += [f"r{candidate.registers}"] if candidate.registers is not None else []
@@ -84,5 +82,4 @@ def label(candidate: Candidate) -> str:
     words += ["persistent"] if candidate.persistent else []
     words += ["descriptors"] if candidate.descriptors else []
     words += ["tf32"] if candidate.tf32 else []
-    words += ["specialised"] if candidate.specialised else []
     return " ".join(words)

@@ -14,7 +14,7 @@ from .candidates import AttentionCandidate, Candidate, GemmCandidate, LibraryCan
 from .devices import Gpu
 from .problems import AttentionProblem, GemmProblem, Problem
 
-__all__ = ["Resources", "estimate", "fits", "rank", "resident", "resources"]
+__all__ = ["Resources", "estimate", "fits", "rank", "resources"]
 
 _BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 
@@ -38,13 +38,15 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
         pipeline = stage * max(candidate.stages, 1)
         # The epilogue's operands lie otherwise than the sum; a persistent program's next tile is loaded meanwhile.
         exchange = tile * max(size, problem.epilogue_widest) if problem.epilogue_bytes else 0
+        cut = bool(problem.epilogue) and not problem.taps and candidate.split == 1
+        slices = slices_of_tile(tile // threads, problem.epilogue_bytes > size) if cut else 1
         if candidate.persistent:
-            shared = pipeline + (exchange if problem.epilogue_widest > size else exchange // 2)
+            shared = pipeline + exchange // (slices if problem.epilogue_widest > size else max(2, slices))
         else:
-            shared = max(pipeline, exchange)
+            shared = max(pipeline, exchange // slices)
         operands = 0 if gpu.sm >= 90 and candidate.warps % 4 == 0 else stage // 4 // threads // 2
         # wide operands of an epilogue (an optimizer's moments) are as many registers again
-        wide = tile // threads if candidate.split == 1 and problem.epilogue_widest > size else 0
+        wide = tile // threads // slices if candidate.split == 1 and problem.epilogue_widest > size else 0
         return Resources(shared, tile // threads + wide + operands + 48, threads)
     assert isinstance(candidate, AttentionCandidate) and isinstance(problem, AttentionProblem)
     threads = candidate.warps * 32
@@ -59,23 +61,28 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
     return Resources(shared, min(registers, candidate.registers or registers), threads)
 
 
+def slices_of_tile(held: int, heavy: bool) -> int:
+    """In how many slices an epilogue finishes a tile. held: sums of a thread; heavy: it reads or writes more than one
+    whole matrix."""
+    if held < 128:
+        return 1
+    return 4 if heavy else 2
+
+
 def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
     """Can the candidate run, with registers to spare?"""
     if isinstance(candidate, LibraryCandidate):
         return True
     described = problem.described and gpu.sm >= 90
-    if (candidate.descriptors and not described) or (candidate.persistent and not _is_persistent(problem, gpu)):
+    if candidate.descriptors and not described:
         return False
+    if isinstance(problem, AttentionProblem) and isinstance(candidate, AttentionCandidate) and candidate.overlapped:
+        return problem.overlaps and gpu.sm == 90
     need = resources(problem, candidate, gpu)
     spare = 2 << 10 if isinstance(candidate, AttentionCandidate) else 0  # for the exchange of maxima and sums
     return (
         need.shared + spare <= gpu.shared and need.registers <= 255 and need.registers * need.threads <= gpu.registers
     )
-
-
-def _is_persistent(problem: Problem, gpu: Gpu) -> bool:
-    """May a program walk many tiles? Attention's is written for one generation."""
-    return not isinstance(problem, AttentionProblem) or (problem.streams and gpu.sm == 90)
 
 
 def resident(need: Resources, gpu: Gpu) -> int:

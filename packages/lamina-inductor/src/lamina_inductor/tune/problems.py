@@ -54,8 +54,8 @@ class GemmProblem:
 class AttentionProblem:
     """``heads`` (batch included) of ``queries`` x ``keys`` with heads of ``width`` (values: ``value_width``).
 
-    described: rows may be read through descriptors. tf32: operands of float32 may be rounded. streams: a persistent
-    program may walk it.
+    described: rows may be read through descriptors. tf32: operands of float32 may be rounded. overlaps: a
+    kernel may be used whose products overlap with probabilities.
     """
 
     dtype: str
@@ -70,7 +70,7 @@ class AttentionProblem:
     backward: bool = False
     described: bool = False
     tf32: bool = False
-    streams: bool = False
+    overlaps: bool = False
 
     @property
     def arithmetic(self) -> str:
@@ -82,7 +82,7 @@ class AttentionProblem:
         """One line."""
         words = [self.arithmetic, f"{self.heads}x{self.queries}x{self.keys}x{self.width}x{self.value_width}", self.mask]
         words += ["causal"] * self.causal + ["dropout"] * self.dropout + ["backward"] * self.backward
-        words += ["described"] * self.described + ["streams"] * self.streams
+        words += ["described"] * self.described + ["overlaps"] * self.overlaps
         return "attention " + " ".join([w for w in words if w])
 
 

@@ -14,12 +14,12 @@ from lamina_fx import DType, float32
 
 from ....ir.program import Gemm, Operand
 from ....tune.candidates import GemmCandidate
-from ..literals import language_type
 from ..program import TritonLaunch
 from ..tiles import constant
+from .gemm_result import slices_of, write_result
 from .kernel_text import KernelText, is_multiple, is_stride
+from .offsets import batch_offset, ceil_div, matrix_index, scaled
 from .prologue import Prologue
-from .tile_writer import TileWriter, statements_of
 
 __all__ = ["Printed", "Product", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
 
@@ -35,12 +35,6 @@ def is_gemm(step: Gemm) -> bool:
     types = {step.left.dtype, step.right.dtype, step.out.dtype}
     known = len(types) == 1 and step.left.dtype.name in DTYPES
     return known and all(constant(s) != 0 for s in (*step.left.shape, *step.right.shape))
-
-
-def ceil_div(size: Any, block: int) -> Any:
-    """Blocks that cover ``size`` elements."""
-    known = constant(size)
-    return (size + (block - 1)) // block if known is None else -(-known // block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +75,13 @@ def gemm_launches(
     if config.persistent:
         text.block(PROGRAMS=multiprocessors)
         count = f"tiles_m * tiles_n{''.join([f' * {text.atom(b)}' for b in product.batch if constant(b) != 1])}"
-        how = "warp_specialize=True" if config.specialised else "flatten=True"
-        text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, {how}):")
+        text.add(f"for tile in tl.range(tl.program_id(0), {count}, PROGRAMS, flatten=True):")
         text.depth += 1
         place_tile(product, "tile % (tiles_m * tiles_n)", "tile // (tiles_m * tiles_n)")
     else:
         place_tile(product, "tl.program_id(0)", "tl.program_id(1)")
     write_sum(product, "0", text.size(product.sizes[2]))
-    checks = write_result(text, step)
+    checks = write_result(text, step, slices_of(step, config))
     text.depth = 0
     kernel, buffers, sizes = text.finish(
         warps=config.warps, stages=config.stages, origins=origins_of(step, product.prologues), checks=checks
@@ -191,27 +184,6 @@ def place_tile(product: Product, tile: str, matrix: str) -> None:
         text.add(f"matrix = {matrix}{wide}")
 
 
-def scaled(text: KernelText, index: str, stride: Any) -> str:
-    """``index * stride``."""
-    return index if constant(stride) == 1 else f"{index} * {text.atom(stride)}"
-
-
-def batch_offset(text: KernelText, batch: tuple[Any, ...], strides: tuple[Any, ...]) -> str:
-    """`` + `` the offset of matrix number ``matrix``."""
-    found = ""
-    for k, (size, stride) in enumerate(zip(batch, strides, strict=True)):
-        if constant(size) != 1 and constant(stride) != 0:
-            found += f" + {matrix_index(text, batch, k)} * {text.atom(stride)}"
-    return found
-
-
-def matrix_index(text: KernelText, batch: tuple[Any, ...], dim: int) -> str:
-    """The index along one dimension of the batch."""
-    if len(batch) == 2 and constant(batch[1 - dim]) != 1:
-        return f"(matrix // {text.atom(batch[1])})" if dim == 0 else f"(matrix % {text.atom(batch[1])})"
-    return "matrix"
-
-
 def write_sum(product: Product, begin: str, end: str) -> None:
     """The tile ``acc``: the sum over ``k`` from ``begin`` to ``end``."""
     step, config, text = product.step, product.config, product.text
@@ -290,56 +262,3 @@ def _load_described(product: Product, name: str, place: tuple[str, ...], block: 
     text = f"{name}.load([{', '.join([*indices, *place])}])"
     text += f".reshape({', '.join(block)})" if batch else ""
     return f"{text}.T" if turned else text
-
-
-# -- what becomes of a tile ------------------------------------------------------------------------------
-
-
-def masks_of(step: Gemm, config: GemmCandidate) -> dict[str, str]:
-    """The masks of a tile, by its dimension."""
-    m, n = step.out.shape[-2:]
-    masks = {} if is_multiple(m, config.block_m) else {"x": "inside_m"}
-    return masks | ({} if is_multiple(n, config.block_n) else {"r": "inside_n"})
-
-
-def write_result(text: KernelText, step: Gemm) -> bool:
-    """Store the tile ``acc``, unless only the epilogue wants it, and run the epilogue. Is there an index check?"""
-    masks = {}
-    m, n = step.out.shape[-2:]
-    if not is_multiple(m, text.blocks["BLOCK_M"]):
-        masks["x"] = "inside_m"
-    if not is_multiple(n, text.blocks["BLOCK_N"]):
-        masks["r"] = "inside_n"
-    if step.accumulate or step.epilogue is None or not step.scratch:
-        _store(text, step, " & ".join(masks.values()))
-    return False if step.epilogue is None else _epilogue(text, step, masks)
-
-
-def _store(text: KernelText, step: Gemm, mask: str) -> None:
-    out = step.out
-    text.pointer("out", out.dtype, out)
-    sm, sn = out.strides[-2:]
-    base = f"out{batch_offset(text, out.shape[:-2], out.strides[:-2])}"
-    text.add(f"out_at = {base} + ({scaled(text, 'm[:, None]', sm)} + {scaled(text, 'n[None, :]', sn)})")
-    tail = f", {mask}" if mask else ""
-    if step.accumulate:
-        text.add(f"acc += tl.load(out_at{tail}{', other=0.0' if mask else ''}).to(tl.float32)")
-    text.add(f"tl.store(out_at, acc.to({language_type(out.dtype)}){tail})")
-
-
-def _epilogue(text: KernelText, step: Gemm, masks: dict[str, str]) -> bool:
-    call = step.epilogue
-    assert call is not None
-    phase, statements = statements_of(call)
-    m = step.out.shape[-2]
-    batched = any(constant(b) != 1 for b in step.out.shape[:-2])
-    loop = next(s for s in phase.body if hasattr(s, "axis"))
-    row = f"matrix * {text.atom(m)} + m[:, None]" if batched else "m[:, None]"
-    text.add(f"{phase.axis.name} = {row}", f"{loop.axis.name} = n[None, :]")
-    computed: dict[str, tuple[str, DType]] = {
-        p.name: ("acc", float32)
-        for p, b in zip(call.kernel.params, call.buffers, strict=True)
-        if b == step.out.buffer and p.role != "out"
-    }
-    shapes = {phase.axis.name: "x", loop.axis.name: "r"}
-    return TileWriter(text, call, phase, shapes, masks, computed).write_all(statements)

@@ -14,16 +14,15 @@ from ..tiles import constant
 from .gemm import (
     Printed,
     Product,
-    ceil_div,
     declare,
-    masks_of,
     numel_of,
     origins_of,
     place_tile,
-    write_result,
     write_sum,
 )
+from .gemm_result import masks_of, write_result
 from .kernel_text import KernelText
+from .offsets import ceil_div
 from .prologue import Prologue
 
 __all__ = ["split_launches"]
