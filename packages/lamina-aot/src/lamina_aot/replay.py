@@ -64,6 +64,12 @@ def resolve(target: str) -> Callable[..., Any]:
     raise KeyError(f"the captured graph calls {target!r}, which is neither an operator nor an in-place method")
 
 
+def _is_composite(node: Node) -> bool:
+    """Does a captured call (in place, or not) have a body, whose parts may have to name it in errors?"""
+    found = operators().get(node.target.removesuffix("_")) if node.op == "call_function" else None
+    return found is not None and not found.is_primitive
+
+
 def touches_gradients(captured: Graph) -> bool:
     """Whether the program reads or changes ``.grad`` of anything."""
     return any(node.target in _TOUCHING for node in captured.nodes)
@@ -115,6 +121,8 @@ class Replay(Interpreter):
     def _run_in_regions(self, node: Node) -> Any:
         source = node.meta.get("source")
         self.tracer.meta = {} if source is None else {"source": source}
+        if _is_composite(node):
+            self.tracer.meta["from"] = (node.target.removesuffix("_"),)
         backward = ("backward",) if node.target in _BACKWARD else ()
         if not node.regions:
             self.traced.regions = backward

@@ -87,6 +87,7 @@ class Frontend(Protocol):
     def member(self, fake: Any, name: str) -> Member | None:
         """An attribute; None when arrays have none of that name."""
 
+    # Optional: ``folders: tuple[str, ...]``: where the library's own code lies; messages name the line that called it.
     # Optional: ``backward_guards(value, source, fake) -> list[Guard] | str``: the guards under which a backward pass
     # inside the graph does all that it does in eager to this input; or why it does not, such as "has hooks".
 

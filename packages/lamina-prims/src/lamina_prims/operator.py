@@ -17,6 +17,7 @@ from typing import Any
 
 from lamina_fx import DType, ScalarSpec, Spec, TensorSpec
 
+from .index_errors import raise_as_called
 from .modes import MODES
 from .schema import Schema, schema_of
 
@@ -189,6 +190,9 @@ class Operator:
         saved, MODES.creator = MODES.creator, None
         try:
             return self.function(*args, **kwargs)
+        except (IndexError, RuntimeError) as problem:
+            raise_as_called(problem, self.id)
+            raise
         finally:
             MODES.creator = saved
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lamina_prims import Operator, operator
 from lamina_prims.arrays import as_device
+from lamina_prims.index_errors import raise_as_called
 from lamina_prims.modes import MODES
 from lamina_prims.registry import resolve
 
@@ -179,6 +180,9 @@ def _run_body(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         MODES.creator = create
     try:
         out = op.function(*args, **kwargs)
+    except (IndexError, RuntimeError) as problem:
+        raise_as_called(problem, op.id)
+        raise
     finally:
         MODES.creator = saved
     return named_results(op, out) if op.result_names and type(out) is tuple else out

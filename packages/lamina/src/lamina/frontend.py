@@ -160,6 +160,7 @@ class LaminaFrontend(FrontendTensors, FrontendModes, FrontendTracing):
             "autocast": (amp.autocast_state, amp.set_autocast_state),
         }
         self._home = os.path.join(os.path.dirname(os.path.abspath(lamina_tensor.__file__)), "")
+        self.folders = (self._home,)
         self._entry_grad_mode = True
         self._effects: dict[str, str | None] = {}
         self._resolved: dict[str, Callable[..., Any]] = {}

@@ -122,9 +122,10 @@ class Translator(Wrapping, Operations, Natives, Calls):
     # -- where we are --------------------------------------------------------------------------------------
 
     def user_line(self) -> tuple[str, int, str]:
-        """File, line and function of the user's code that runs: not one of our polyfills."""
+        """File, line and function of the user's code that runs: not one of our polyfills, nor of the front end."""
         frame: Any = self.frame
-        while frame.parent is not None and frame.code.co_filename == _POLYFILLS:
+        ours = (_POLYFILLS, *getattr(self.frontend, "folders", ()))
+        while frame.parent is not None and frame.code.co_filename.startswith(ours):
             frame = frame.parent
         return frame.code.co_filename, frame.line, frame.code.co_qualname
 

@@ -41,12 +41,13 @@ class Value:
     lazy: made of indices and constants only; ``chain_cost``, ``chain_loads``: work and loads to compute an element
     from memory.
     backward: a large value of a backward pass: it joins no loops of the forward long before it.
+    called: the operator that the user called, where this value is a part of it, for messages.
     gathers: of an ``index`` value that reads its first input at its own index but for this dimension.
     """
 
     __slots__ = (
-        "attrs", "axes", "back", "backward", "buffer", "chain_cost", "chain_loads", "cost", "dtype", "forward", "full",
-        "gathers",
+        "attrs", "axes", "back", "backward", "buffer", "called", "chain_cost", "chain_loads", "cost", "dtype",
+        "forward", "full", "gathers",
         "inputs", "kind", "lazy", "name", "op", "order", "origin", "outputs", "rule", "shape", "strides", "users",
     )  # fmt: skip
 
@@ -69,6 +70,7 @@ class Value:
         self.users: list[Value] = []
         self.outputs: list[Value] = []
         self.buffer: str | None = None
+        self.called = ""
         self.order = 0
         self.cost = 1
         self.lazy = False

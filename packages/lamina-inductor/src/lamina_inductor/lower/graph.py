@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina_fx import DType, Graph, Node, ScalarSpec, TensorSpec, bool_
 from lamina_prims import operator
+from lamina_prims.index_errors import called_name
 
 from ..ir.loops import Size, Value
 from . import attention, externs, indexing, pointwise, reductions, scans, scatters, spacing, views, windows  # noqa: F401  (fill the table)
@@ -170,6 +171,7 @@ class _Lowering:
         source = node.meta.get("source")
         origin = (node.name, node.target, f"{source[0]}:{source[1]}" if source else "")
         value.origin = origin
+        value.called = called_name(node.meta.get("from", (node.target,))[0])
         for item in (value, *value.outputs):
             item.origin = origin
             self._add(item)
@@ -178,7 +180,7 @@ class _Lowering:
     def _add(self, value: Value) -> None:
         for item in value.inputs:  # a rule may have made values below the one that it returns
             if item.order == 0:
-                item.origin = (item.origin[0], item.origin[1], value.origin[2])
+                item.origin, item.called = (item.origin[0], item.origin[1], value.origin[2]), value.called
                 self._add(item)
         if value.order == 0:
             self.result.values.append(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 from lamina_fx import CPU, TensorSpec
 from lamina_fx.symbolic import Symbol
+from lamina_prims.index_errors import index_error_type
 
 from ..ir.loops import Value
 from ..ir.program import Check, SizeSource
@@ -24,9 +25,10 @@ def check_of(number: int, source: Value, dim: int) -> Check:
     where = f" (at {line})" if line else ""
     if op in DIVISIONS:
         return Check(number, "RuntimeError", f"ZeroDivisionError: integer division or modulo by zero{where}", 1)
-    size = source.inputs[0].shape[dim]
-    kind = "RuntimeError" if op in _RUNTIME_ERRORS else "IndexError"
-    return Check(number, kind, f"{op}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}", size)
+    size, name = source.inputs[0].shape[dim], source.called or op
+    kind = index_error_type(name, RuntimeError if op in _RUNTIME_ERRORS else IndexError).__name__
+    said = f"{name}: {{index}} is out of bounds for dimension {dim} with size {{size}}{where}"
+    return Check(number, kind, said, size)
 
 
 def device_of(lowered: LoweredGraph) -> Any:

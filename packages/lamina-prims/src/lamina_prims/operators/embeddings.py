@@ -190,4 +190,5 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             "one_hot: num_classes must not be negative; a graph cannot look for the largest class number"
         )
     place = ops.arange(num_classes, device=tensor.device)
-    return ops.convert_element_type(ops.eq(ops.unsqueeze(tensor, -1), place), int64)
+    known = ops.reshape(ops.gather(place, 0, ops.reshape(ops.convert_element_type(tensor, int64), (-1,))), tensor.shape)
+    return ops.convert_element_type(ops.eq(ops.unsqueeze(known, -1), place), int64)

@@ -11,6 +11,7 @@ from lamina_fx import TensorSpec, bool_, int32, int64
 
 from ..arrays import array_namespace, element_type
 from ..dims import broadcast_shapes, canonical_dim, numel, surely_same
+from ..index_errors import index_error
 from ..modes import MODES, NO_SIZES
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, tensor
@@ -56,7 +57,7 @@ def check_bounds(
     low, high = on_device(index) if on_device is not None else (int(index.min()), int(index.max()))
     if high >= size or low < (-size if negative else 0):
         bad = high if high >= size else low
-        raise error(f"{name}: index {bad} is out of bounds for dimension {dim} with size {size}")
+        raise index_error(name, bad, size, dim, error)
 
 
 def never_negative(index: Tensor, size: Any) -> Tensor:
