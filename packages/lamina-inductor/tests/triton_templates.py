@@ -425,6 +425,11 @@ CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] 
     "gradient by a weight with channels last": (
         by_weight, (last(floats(9, 8, 6, 7, dtype=BF16)), last(floats(9, 16, 6, 7, dtype=BF16))), (SMALL, SPLIT),
     ),
+    "1x1 by rows": (
+        lambda x, w, r: ops.relu(ops.add(convolve()(x, w), r)),
+        tuple(last(floats(*s, dtype=BF16)) for s in ((3, 64, 7, 5), (40, 64, 1, 1), (3, 40, 7, 5))),
+        (SMALL, DESCRIBED, WALKING),
+    ),
     "boxes of a line": (
         convolve(padding=2, rank=1), (floats(2, 32, 33, dtype=np.float16), floats(24, 32, 5, dtype=np.float16)),
         (DESCRIBED,),

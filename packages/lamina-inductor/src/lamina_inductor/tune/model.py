@@ -159,7 +159,7 @@ def _efficiency(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> flo
     found = {16: 0.22, 32: 0.4, 64: 0.72}.get(side, 0.86)
     large = candidate.block_m * candidate.block_n >= 128 * 256
     if large:
-        turned = problem.taps and candidate.descriptors  # such a product is made transposed
+        turned = problem.taps > 1 and candidate.descriptors  # such a product is made transposed
         wide = candidate.block_m > candidate.block_n if turned else candidate.block_n > candidate.block_m
         found = 0.97 if wide else 0.9
         found *= 0.97 if candidate.stages > 3 else 1.0

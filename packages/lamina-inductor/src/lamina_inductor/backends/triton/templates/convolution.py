@@ -20,13 +20,13 @@ from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
 from .channels_last import pack, spatial_offset, spatial_parts
-from .convolution_boxes import box_of, has_rest, write_boxes
+from .convolution_boxes import box_of, has_rest, is_flat, write_boxes, write_flat_sum
 from .gemm import DTYPES, ceil_div, precision_of, scaled
 from .kernel_text import KernelText, is_multiple
 from .tile_writer import TileWriter, statements_of
 
 __all__ = [
-    "Sizes", "as_plain", "convolution_launches", "is_convolution", "only", "origins_of", "place_rows", "pointer_of",
+    "Sizes", "as_plain", "convolution_launches", "declare", "is_convolution", "only", "origins_of", "place_rows",
     "write_result", "write_sum",
 ]  # fmt: skip
 
@@ -127,15 +127,17 @@ def _main(
         text.block(PROGRAMS=multiprocessors)
         text.add(f"for tile in tl.range(tl.program_id(0), {text.size(tiles)}, PROGRAMS, flatten=True):")
         text.depth += 1
-    if config.descriptors:
-        write_boxes(text, step, config, "tile" if config.persistent else "tl.program_id(0)")
+    tile = "tile" if config.persistent else "tl.program_id(0)"
+    if config.descriptors and not is_flat(step):
+        write_boxes(text, step, config, tile)
     else:
         text.block(GROUP=config.group)
-        for name in ("input", "weight"):
-            operand: Operand = getattr(step, name)
-            text.pointer(name, operand.dtype, pointer_of(operand))
-        place_rows(text, step, sizes)
-        write_sum(text, step, config, sizes)
+        place_rows(text, step, sizes, tile)
+        if config.descriptors:
+            write_flat_sum(text, step, config)
+        else:
+            declare(text, step)
+            write_sum(text, step, config, sizes)
     checks = write_result(text, step, config, sizes)
     text.depth = 0
     kernel, buffers, values = text.finish(
@@ -146,7 +148,7 @@ def _main(
 
 def _boxes(step: Convolution, config: GemmCandidate, sizes: Sizes) -> Any:
     """Tiles of positions."""
-    if not config.descriptors:
+    if not config.descriptors or is_flat(step):
         return ceil_div(sizes.images * sizes.positions, config.block_m)
     count: Any = 1
     for size, side in zip((sizes.images, *step.out.shape[2:]), box_of(step, config.block_m), strict=True):
@@ -164,18 +166,27 @@ def pointer_of(operand: Operand) -> Operand | Scratch:
     return Scratch(0, operand.offset) if operand.buffer == "scratch" else operand
 
 
-def place_rows(text: KernelText, step: Convolution, sizes: Sizes) -> None:
+def declare(text: KernelText, step: Convolution) -> None:
+    """The operands as pointers."""
+    for name in ("input", "weight"):
+        operand: Operand = getattr(step, name)
+        text.pointer(name, operand.dtype, pointer_of(operand))
+
+
+def place_rows(text: KernelText, step: Convolution, sizes: Sizes, tile: str = "tl.program_id(0)") -> None:
     """Which tile this is: rows ``m``, their ``image`` and ``position``, and the ``channel`` of each column."""
     rows = sizes.images * sizes.positions
     wide = ".to(tl.int64)" if text.wide else ""
     text.add(
         f"tiles_m = tl.cdiv({text.size(rows)}, BLOCK_M)",
         f"tiles_n = tl.cdiv({sizes.outputs}, BLOCK_N)",
-        "place = tl.program_id(0)",
+        f"place = {tile}",
         "first = place // (GROUP * tiles_n) * GROUP",
         "height = min(tiles_m - first, GROUP)",
-        f"m = (first + place % (GROUP * tiles_n) % height){wide} * BLOCK_M + tl.arange(0, BLOCK_M)",
-        "n = place % (GROUP * tiles_n) // height * BLOCK_N + tl.arange(0, BLOCK_N)",
+        "start_m = (first + place % (GROUP * tiles_n) % height) * BLOCK_M",
+        "start_n = place % (GROUP * tiles_n) // height * BLOCK_N",
+        f"m = start_m{wide} + tl.arange(0, BLOCK_M)",
+        "n = start_n + tl.arange(0, BLOCK_N)",
         f"inside_m = m[:, None] < {text.size(rows)}",
         f"inside_n = n[None, :] < {sizes.outputs}",
         f"image = m // {text.atom(sizes.positions)}",
@@ -237,7 +248,8 @@ def only(step: Convolution, config: GemmCandidate, dims: str) -> str:
     sizes = _sizes(step)
     parts = []
     whole = is_multiple(sizes.images * sizes.positions, config.block_m)
-    if "m" in dims and (has_rest(step, config) if config.descriptors else not whole):
+    boxes = config.descriptors and not is_flat(step)
+    if "m" in dims and (has_rest(step, config) if boxes else not whole):
         parts.append("inside_m")
     if "n" in dims and sizes.outputs % config.block_n:
         parts.append("inside_n")

@@ -21,7 +21,7 @@ from ..tiles import constant
 from .gemm import precision_of
 from .kernel_text import KernelText, is_multiple
 
-__all__ = ["box_of", "can_describe_images", "has_rest", "write_boxes"]
+__all__ = ["box_of", "can_describe_images", "has_rest", "is_flat", "write_boxes", "write_flat_sum"]
 
 HALF = ("bfloat16", "float16")
 
@@ -42,6 +42,8 @@ def can_describe_images(step: Convolution, tf32: bool, block_k: int = 32) -> boo
         return False
     if constant(step.weight.strides[1]) == 1 and not _is_dense(step.weight):
         return False
+    if prod([constant(n) or 0 for n in step.weight.shape[2:]]) == 1 and constant(step.input.strides[1]) != 1:
+        return False  # read once: a copy would cost as much
     return all(_is_read_in_steps(o) for o in (step.input, step.weight))
 
 
@@ -114,6 +116,44 @@ def _write_rows(text: KernelText, sides: list[tuple[str, Any, int]]) -> None:
     parts = [f"({name} < {text.size(size)})" for name, size, side in sides if not is_multiple(size, side)]
     if parts:
         text.add(f"inside_m = ({' & '.join(parts)})[:, None]")
+
+
+def is_flat(step: Convolution) -> bool:
+    """Is it a product of rows that lie at equal steps: one tap at every position of images with channels last?"""
+    operand = step.input
+    taps = prod([constant(n) or 0 for n in step.weight.shape[2:]])
+    if taps != 1 or any(constant(p) != 0 for pair in step.padding for p in pair) or any(s != 1 for s in step.stride):
+        return False
+    reach: Any = operand.strides[-1]
+    for inner, outer in zip(
+        range(len(operand.shape) - 1, 1, -1), (*range(len(operand.shape) - 2, 1, -1), 0), strict=True
+    ):
+        reach = reach * operand.shape[inner]
+        if constant(operand.strides[outer] - reach) != 0:
+            return False
+    return True
+
+
+def write_flat_sum(text: KernelText, step: Convolution, config: GemmCandidate) -> None:
+    """The tile ``acc`` at ``start_m``, ``start_n`` of a flat one."""
+    image, weight = _last(step.input), _last(step.weight)
+    rows: Any = 1
+    for size in image.shape[:-1]:
+        rows = rows * size
+    channels = image.shape[-1]
+    text.descriptor(
+        "input",
+        replace(image, shape=(rows, channels), strides=(image.strides[-2], 1)),
+        (config.block_m, config.block_k),
+    )
+    matrix = replace(weight, shape=(weight.shape[0], channels), strides=(weight.strides[0], 1))
+    text.descriptor("weight", matrix, (config.block_n, config.block_k))
+    precision = precision_of(step.input.dtype, config)
+    text.add(
+        "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
+        f"for c in range(0, {channels}, BLOCK_K):",
+        f"    acc = tl.dot(input.load([start_m, c]), weight.load([start_n, c]).T, acc{precision})",
+    )
 
 
 def has_rest(step: Convolution, config: GemmCandidate) -> bool:

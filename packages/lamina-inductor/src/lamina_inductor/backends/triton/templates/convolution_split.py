@@ -14,7 +14,7 @@ from lamina_fx import float32
 from ....ir.program import Convolution
 from ....tune.candidates import GemmCandidate
 from ..program import Scratch, TritonLaunch
-from .convolution import Sizes, only, origins_of, place_rows, pointer_of, write_result, write_sum
+from .convolution import Sizes, declare, only, origins_of, place_rows, write_result, write_sum
 from .gemm import ceil_div
 from .kernel_text import KernelText
 
@@ -29,9 +29,7 @@ def split_launches(
     parts = Scratch(rows * sizes.outputs * config.split * 4, offset)
     text = KernelText(wide)
     text.block(BLOCK_M=config.block_m, BLOCK_N=config.block_n, BLOCK_K=config.block_k, GROUP=config.group)
-    for name in ("input", "weight"):
-        operand = getattr(step, name)
-        text.pointer(name, operand.dtype, pointer_of(operand))
+    declare(text, step)
     text.pointer("parts", float32, parts)
     place_rows(text, step, sizes)
     steps = sizes.taps * ceil_div(sizes.inputs, config.block_k)
