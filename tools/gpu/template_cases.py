@@ -39,6 +39,7 @@ WIDE = [
     GemmCandidate(128, 256, 64, 8, 3), GemmCandidate(128, 256, 64, 8, 4), GemmCandidate(256, 128, 64, 8, 3),
     GemmCandidate(128, 256, 64, 8, 3, descriptors=True), GemmCandidate(128, 256, 64, 8, 4, descriptors=True),
     GemmCandidate(128, 256, 64, 8, 3, persistent=True), GemmCandidate(128, 256, 64, 8, 3, 8, 1, True, True),
+    GemmCandidate(128, 256, 64, 8, 4, 8, 1, True, True), GemmCandidate(128, 256, 64, 8, 4, 16, 1, True, True),
     GemmCandidate(256, 128, 64, 8, 3, descriptors=True), GemmCandidate(128, 128, 64, 4, 3),
     GemmCandidate(128, 128, 64, 8, 4), GemmCandidate(128, 256, 64, 8, 4, group=4, descriptors=True),
     GemmCandidate(128, 256, 64, 8, 4, group=16, descriptors=True),
@@ -223,10 +224,8 @@ def convolution_cases() -> list[Case]:
     image, vector = spec(64, 128, 56, 56), spec(128)
     last = TensorSpec((64, 128, 56, 56), bfloat16, (56 * 56 * 128, 1, 56 * 128, 128))
     tries = [GemmCandidate(*c) for c in ((128, 128, 64, 8, 3), (128, 128, 64, 4, 3))]
-    tries += [
-        GemmCandidate(*c, descriptors=True)
-        for c in ((128, 128, 64, 4, 3), (128, 128, 64, 8, 4), (256, 128, 64, 8, 3), (256, 128, 64, 8, 4))
-    ]
+    tries += [GemmCandidate(*c, descriptors=True) for c in ((128, 128, 64, 4, 3), (256, 128, 64, 8, 3))]
+    tries += [GemmCandidate(256, 128, 64, 8, s, persistent=True, descriptors=True) for s in (3, 4)]
     work = 2.0 * 64 * 56 * 56 * 128 * 128 * 9
     rest = (spec(128, 128, 3, 3), vector, vector, vector)
     return [
