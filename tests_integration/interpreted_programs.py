@@ -18,6 +18,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from stub_device import LaunchRecord, StubDevice
 from test_random_programs import compiled_of, differences, run
 
 import lamina
+from lamina_dynamo.capture import CaptureWarning
 from lamina_inductor.backends.triton import CompiledKernel, TritonKernel, build, load_function
 from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
@@ -107,8 +109,11 @@ def make_small() -> None:
 def check(device: StubDevice, programs: list[Program], dynamic: bool | None) -> list[str]:
     """What differs between eager on the CPU and compiled on the device."""
     device.errors.clear()
+    device.clear()
     plain, compiled = compiled_of(programs, None, dynamic=dynamic)
     wanted, found = run(plain, programs), run(compiled, programs, "cuda")
+    if not device.launches:
+        return ["nothing was launched"]
     if device.errors:
         return [f"{type(device.errors[0]).__name__}: {device.errors[0]}"]
     return [text for want, have in zip(wanted, found, strict=True) for text in differences(want, have)]
@@ -128,6 +133,7 @@ def main(library: str, batches: str, seed: str, tiles: str, sizes: str) -> None:
     for patch in ("round_to_bfloat16", "keep_scalar_conditions", "multiply_bfloat16", "compute_assembly"):
         getattr(interpreted, patch)()
     np.seterr(all="ignore")
+    warnings.filterwarnings("error", category=CaptureWarning)  # no program goes on in Python
     if tiles == "small":
         make_small()
     os.environ.update(LAMINA_LIBCUDA=library, LAMINA_LIBCUBLAS=library)

@@ -54,6 +54,7 @@ CASES: dict[str, tuple[Any, Any, list[Any], int]] = {
     "lstm": (LSTMLoop, lambda b: lamina.randn(4, b, 5), [(3,), (2,), (9,)], 1),
     "vae": (VAE, lambda b: lamina.randn(b, 10), [(5,), (2,), (64,)], 1),
     "transformer": (transformer, lambda b, s: lamina.randn(b, s, 16), MANY, 1),
+    "one result": (lambda: nn.Linear(6, 1), lambda b: lamina.randn(b, 6), [(4,), (5,), (2,)], 1),
     "one and none": (
         mlp,
         lambda b, s: lamina.randn(b, s, 6),
@@ -100,3 +101,17 @@ def test_how_often_sizes_compile(function: Callable[..., Any], sizes: list[int],
         assert_same(function(x), compiled(x), 1e-6, f"size {size}")
     made = outcome()
     assert (made.graphs, made.breaks) == (graphs, 0)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
+def test_arguments_of_size_one_that_broadcast_get_their_gradient(shape: tuple[int, ...]) -> None:
+    small, large = lamina.randn(*shape).requires_grad_(), lamina.randn(4, 3).requires_grad_()
+
+    def gradients(function: Any) -> list[Any]:
+        return list(lamina.autograd.grad(function(small, large).sum(), (small, large)))
+
+    def program(a: Any, b: Any) -> Any:
+        return (b - a) * a
+
+    assert_same(gradients(program), gradients(lamina.compile(program, dynamic=True)), 1e-5, str(shape))
+    assert outcome().breaks == 0 and outcome().graphs == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import DType
+from lamina_fx.symbolic import Integer
 from lamina_prims import operator
 
 __all__ = ["reduce_gradient", "sum_to_shape"]
@@ -28,7 +29,7 @@ def reduce_gradient(gradient: Any, shape: tuple[Any, ...], dtype: DType, name: s
 
 def sum_to_shape(value: Any, shape: tuple[Any, ...], name: str = "sum_to_size") -> Any:
     """Sum ``value`` over leading and widened dimensions so that its shape is ``shape``."""
-    have = value._sizes
+    have, shape = tuple(map(_plain, value._sizes)), tuple(map(_plain, shape))
     extra = len(have) - len(shape)
     fits = extra >= 0
     dims = list(range(max(extra, 0)))
@@ -47,4 +48,10 @@ def sum_to_shape(value: Any, shape: tuple[Any, ...], name: str = "sum_to_size") 
         )
     if dims:
         value = operator("sum")(value, tuple(dims), False)
-    return value if value._sizes == tuple(shape) else operator("reshape")(value, tuple(shape))
+    return value if value._sizes == shape else operator("reshape")(value, shape)
+
+
+def _plain(size: Any) -> Any:
+    """A symbolic size that a guard has fixed meanwhile (broadcasting asks whether one is 1) as its number."""
+    expr = getattr(size, "expr", None)
+    return expr.value if type(expr) is Integer else size
