@@ -30,7 +30,7 @@ struct NodeParams {
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0;
+int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0;
 bool capturing = false;
 void *captured_stream = nullptr, *blas_stream = nullptr;
 typedef std::vector<Step *> Graph; // nodes are steps
@@ -73,6 +73,7 @@ extern "C" {
 void stub_on_launch(on_launch f) { handler = f; }
 int stub_launches(void) { return launches; }
 int stub_products(void) { return products; }
+int stub_cooperative(void) { return cooperative; } // launches all of whose programs run at once
 int stub_patched(void) { return patched; }
 int stub_redirected(void) { return redirected; }
 void stub_fail_launch(int status) { failing = status; } // the next one
@@ -90,6 +91,7 @@ int cuDeviceGetAttribute(int *v, int a, int) { *v = a == 75 ? 9 : a == 16 ? 132 
 int cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)(intptr_t)(0x10 + d); return 0; }
 int cuCtxGetCurrent(void **c) { *c = (void *)0x10; return 0; }
 int cuCtxSetCurrent(void *) { return 0; }
+int cuCtxSynchronize(void) { return 0; }
 int cuModuleLoadData(void **m, const void *image) {
     if (refuse_images) return 209;
     *m = strdup((const char *)image);
@@ -103,6 +105,10 @@ int cuLaunchKernelEx(const Config *config, void *function, void **parameters, vo
         int status = failing;
         failing = 0;
         return status;
+    }
+    for (unsigned i = 0; i < config->count; ++i) {
+        const int *attribute = (const int *)((const char *)config->attributes + 72 * i); // id, padding, value
+        cooperative += attribute[0] == 2 && attribute[2] == 1;
     }
     return put(config->stream, {(const char *)function, *config, values_of(parameters), nullptr});
 }

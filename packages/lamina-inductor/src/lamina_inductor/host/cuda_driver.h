@@ -62,6 +62,7 @@ struct Driver {
     int (*primary_retain)(Opaque *, int);
     int (*context_current)(Opaque *);
     int (*context_set)(Opaque);
+    int (*context_synchronize)(void);
     int (*module_load)(Opaque *, const void *);
     int (*module_unload)(Opaque);
     int (*module_function)(Opaque *, Opaque, const char *);

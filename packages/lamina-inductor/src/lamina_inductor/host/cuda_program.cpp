@@ -105,13 +105,15 @@ PyObject *time_steps(PyObject *self, PyObject *const *arguments, Py_ssize_t give
 
 void program_dealloc(PyObject *self) {
     auto *program = reinterpret_cast<GpuProgram *>(self);
+    PyObject *kind, *value, *trace; // what is being raised goes on
+    PyErr_Fetch(&kind, &value, &trace);
     if (program->plan) {
-        lm_gpu_drop_graphs(program);
         lm_gpu_error_forget(program->plan);
         Opaque before = nullptr;
-        // Memory and code that kernels may still use: freeing memory waits for the device.
         if (program->plan->loaded && lm_cuda_enter(program->plan->device, &before)) {
             const Driver *cuda = lm_cuda();
+            cuda->context_synchronize(); // kernels may still use the memory and the code
+            lm_gpu_drop_graphs(program);
             for (DevicePtr address : program->plan->constants_at) cuda->mem_free(address);
             for (TableCopy &table : program->plan->table_copies)
                 if (table.at) cuda->mem_free(table.at);
@@ -119,11 +121,11 @@ void program_dealloc(PyObject *self) {
             for (GpuKernel &kernel : program->plan->kernels) cuda->module_unload(kernel.module);
             lm_cuda_leave(before);
         }
-        PyErr_Clear();
         lm_gpu_clear(*program->plan);
         delete program->plan;
     }
     delete program->graphs;
+    PyErr_Restore(kind, value, trace);
     PyTypeObject *type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
