@@ -106,7 +106,7 @@ def test_wide_epilogues_need_memory_and_registers_of_their_own() -> None:
 def test_attentions_gradients_are_read_by_descriptors_where_these_can_be() -> None:
     problem = AttentionProblem("bfloat16", 192, 1024, 1024, 64, 64, True, backward=True, described=True)
     best = rank(problem, candidates(problem), gpu_of(90))[0]
-    assert best == AttentionCandidate(64, 64, 4, 3, descriptors=True)
+    assert best == AttentionCandidate(64, 64, 4, 3, descriptors=True, registers=168)
     for other in (rank(problem, candidates(problem), gpu_of(80)), ranked(replace(problem, described=False))):
         assert not any(c.descriptors for c in other)
 

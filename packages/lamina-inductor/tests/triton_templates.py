@@ -277,6 +277,9 @@ ATTENTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[AttentionCandidate, ...]
         backward(), (*gradients((2,), 45, 24), *matrices((2,), 45, 37, 24)), (*TILES, SPLIT_NUMBERS),
     ),
     "causal gradients": (backward(causal=True), (*gradients((2,), 45, 16), *matrices((2,), 45, 45, 16)), TILES),
+    "gradients of keys and values alone": (
+        lambda *given: backward(causal=True)(*given)[1:], (*gradients((2,), 45, 16), *matrices((2,), 45, 45, 16)), TILE,
+    ),
     "causal gradients with more keys": (
         backward(causal=True), (*gradients((2,), 37, 16), *matrices((2,), 37, 70, 16)), TILES,
     ),

@@ -96,8 +96,11 @@ def estimate_attention(
     one *= 1.1 if candidate.stages < 3 else 1.0
     one *= 1.15 if problem.backward and registers > 200 else 1.0
     one *= 0.8 if candidate.descriptors and kept == walked == 64 else 1.0
+    start = 1.5e-6
+    if candidate.overlapped:  # faster tiles, which are waited for longer in the beginning
+        one, start = one * 0.7, 3e-6
     waves = -(-programs // (gpu.multiprocessors * busy))
-    time = waves * (one + 1.5e-6)
+    time = waves * (one + start)
     if not problem.backward:
         time = max(time, _moved(problem, candidate, programs, resident, gpu))
     if candidate.split > 1:

@@ -16,7 +16,7 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for
+from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for, store_row, total_lines
 from .attention_text import HELD, MOST_EDGES, Scores, edge_tiles, held, lead_lines, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText, is_multiple
@@ -30,7 +30,7 @@ _NAMES = ("b", "h", "g")
 def attention_backward_launches(step: AttentionBackward, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
     """The launches of a backward pass."""
     rows, heads = scratch_for(step)
-    result = [row_sums(step, rows, heads, wide, config.precision)]
+    result = [row_sums(step, rows, heads, wide, config.precision, step.grad_query is None)]
     if step.grad_query is not None:
         result.extend(_Walk(step, config, wide, rows, ("query",)).launches())
     both = [n for n in ("key", "value") if getattr(step, f"grad_{n}") is not None]
@@ -69,6 +69,8 @@ class _Walk:
             VALUES=padded(self.scores.value_width),
         )
         self.scores.declare("query", "key", "value", "grad_out")
+        if self.of_queries:
+            self.scores.declare("out", "grad_lse")
         self.text.pointer("rows", float32, rows)
         for name in names:
             gradient = self.gradient(name)
@@ -151,7 +153,10 @@ class _Walk:
             f"q = {scores.rows('query', 'm', start, rows)}",
             f"do = {scores.rows('grad_out', 'm', start, rows)}",
         )
-        text.add(*[f"{name} = {load_row(scores, name)}" for name in ROW_VALUES])
+        if self.of_queries:
+            text.add(*total_lines(scores, start), store_row(scores, "total"))
+        loaded = [name for name in ROW_VALUES if name != "total" or not self.of_queries]
+        text.add(*[f"{name} = {load_row(scores, name)}" for name in loaded])
 
     def _load_keys(self, tail: bool) -> None:
         scores = self.scores

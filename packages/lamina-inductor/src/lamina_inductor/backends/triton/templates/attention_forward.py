@@ -13,8 +13,8 @@ from ....ir.program import Attention
 from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
+from .attention_overlap import overlap_launch
 from .attention_split import Parts, parts_of
-from .attention_stream import stream_launch
 from .attention_text import HELD, Scores, edge_tiles, held, lead_lines, offset_of, padded, rows_at
 from .gemm import ceil_div
 from .kernel_text import KernelText
@@ -25,12 +25,10 @@ __all__ = ["ORIGIN", "attention_launches"]
 ORIGIN = (("", "attention_with_lse", ""),)
 
 
-def attention_launches(
-    step: Attention, config: AttentionCandidate, wide: bool, programs: int = 264
-) -> list[TritonLaunch]:
-    """The launches of a forward pass; ``programs``: of a persistent one."""
-    if config.persistent:
-        return [stream_launch(step, config, programs)]
+def attention_launches(step: Attention, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
+    """The launches of a forward pass."""
+    if config.overlapped:
+        return [overlap_launch(step, config)]
     text = KernelText(wide)
     described = frozenset(("query", "key", "value") if config.descriptors else ())
     scores = Scores(step, text, config.block_m, config.block_n, described=described, arithmetic=config.precision)

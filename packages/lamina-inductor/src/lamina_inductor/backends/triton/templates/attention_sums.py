@@ -1,5 +1,7 @@
 """What attention's gradients need of each query: the level and weight of its probabilities, and a product's sum.
 
+The sum is found where the queries' gradients are, which come first; without them, together with the others.
+
 A probability is ``weight * 2^(score - level)``. The level is the log-sum-exp of the forward pass and the weight 1,
 unless the log-sum-exp is so large (the row's keys are all masked by the lowest number, say) that the sum is lost in
 ``largest + log(sum)``: in a tile with such a row the kernel walks the keys and finds the largest score and the sum
@@ -14,11 +16,11 @@ from lamina_fx import float32
 
 from ....ir.program import AttentionBackward
 from ..program import Scratch, TritonLaunch
-from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded, rows_at
+from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded
 from .gemm import ceil_div
 from .kernel_text import KernelText
 
-__all__ = ["FAR", "ROW_VALUES", "load_row", "row_sums", "rows_of_head", "scratch_for"]
+__all__ = ["FAR", "ROW_VALUES", "load_row", "row_sums", "rows_of_head", "scratch_for", "store_row", "total_lines"]
 
 ROW_VALUES = ("total", "level", "weight")
 """What is kept of a query, in float32: scratch memory is [heads, these, queries]."""
@@ -51,17 +53,35 @@ def load_row(scores: Scores, name: str) -> str:
     return f"tl.load({place}{inside})"
 
 
-def row_sums(step: AttentionBackward, rows: Scratch, heads: Any, wide: bool, arithmetic: str) -> TritonLaunch:
-    """The kernel. ``total``: the product of a query's output and that one's gradient, less that of its log-sum-exp."""
+def total_lines(scores: Scores, start: str) -> list[str]:
+    """``total`` of the queries ``m``, whose outputs' gradients ``do`` are loaded: the sum of their product with the
+    outputs, less the gradient of the log-sum-exp.
+    """
+    lines = [
+        f"o = {scores.rows('out', 'm', start, scores.row_mask())}",
+        "total = tl.sum(o.to(tl.float32) * do.to(tl.float32), 1)",
+    ]
+    return lines + ([f"total -= {_statistic(scores, 'grad_lse')}"] if scores.step.grad_lse is not None else [])
+
+
+def store_row(scores: Scores, name: str) -> str:
+    """The store of one of ``ROW_VALUES`` of the queries ``m``, to ``rows_at``."""
+    text = scores.text
+    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
+    return f"tl.store(rows_at + {text.atom(ROW_VALUES.index(name) * scores.queries)} + m, {name}{inside})"
+
+
+def row_sums(
+    step: AttentionBackward, rows: Scratch, heads: Any, wide: bool, arithmetic: str, totals: bool
+) -> TritonLaunch:
+    """The kernel. ``totals``: find these, too."""
     text = KernelText(wide)
     block = 32 if step.query.dtype is float32 else 64  # of float32 a tile's operands lie in registers
     scores = Scores(step, text, block, block, arithmetic=arithmetic)
     text.block(
         BLOCK_M=block, BLOCK_N=block, WIDTH=padded(scores.width), VALUES=padded(scores.value_width), FAR=FAR
     )  # fmt: skip
-    scores.declare("query", "key", "out", "grad_out", "lse")
-    if step.grad_lse is not None:
-        text.pointer("grad_lse", step.grad_lse.dtype, step.grad_lse)
+    scores.declare("query", "key", "lse", *(("out", "grad_out", "grad_lse") if totals else ()))
     text.pointer("rows", float32, rows)
     if step.mask is not None:
         text.pointer("mask", step.mask.dtype, step.mask)
@@ -73,18 +93,10 @@ def row_sums(step: AttentionBackward, rows: Scratch, heads: Any, wide: bool, ari
         "e = tl.arange(0, VALUES)",
         f"rows_at = {rows_of_head(scores, 'head')}",
     )
-    mask = scores.mask(scores.row_mask(), scores.width_mask("e"))
-    text.add(
-        f"o = tl.load({rows_at(text, step.out, 'out', 'm', 'e')}{mask}).to(tl.float32)",
-        f"do = tl.load({rows_at(text, step.grad_out, 'grad_out', 'm', 'e')}{mask}).to(tl.float32)",
-        "total = tl.sum(o * do, 1)",
-    )
-    if step.grad_lse is not None:
-        text.add(f"total -= {_statistic(scores, 'grad_lse')}")
+    if totals:
+        text.add(f"do = {scores.rows('grad_out', 'm', 'start', scores.row_mask())}", *total_lines(scores, "start"))
     _levels(scores)
-    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
-    for number, name in enumerate(ROW_VALUES):
-        text.add(f"tl.store(rows_at + {text.atom(number * scores.queries)} + m, {name}{inside})")
+    text.add(*[store_row(scores, name) for name in ROW_VALUES if totals or name != "total"])
     kernel, buffers, sizes = text.finish(warps=4, stages=1, origins=(("", "attention_backward", ""),))
     return TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, block), heads))
 

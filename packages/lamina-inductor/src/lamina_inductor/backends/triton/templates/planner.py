@@ -12,7 +12,7 @@ from ....ir.program import Attention, AttentionBackward, Convolution, Gemm, Kern
 from ....lower.pointwise import COSTS
 from ....tune.candidates import Candidate, GemmCandidate, LibraryCandidate
 from ....tune.devices import Gpu, gpu_of
-from ....tune.model import rank, resident, resources
+from ....tune.model import rank
 from ....tune.problems import AttentionProblem, GemmProblem, Problem
 from ....tune.tables import candidates
 from ....tune.tuner import Asked, Tuner
@@ -21,8 +21,8 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
+from .attention_overlap import can_overlap
 from .attention_split import with_groups_as_rows
-from .attention_stream import can_stream
 from .attention_text import can_describe_heads
 from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
@@ -119,8 +119,8 @@ class TemplatePlanner:
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
                 rows = with_groups_as_rows(step)
-                problem = self._rounded(replace(attention_problem(rows), streams=not wide and can_stream(rows)))
-                return problem, lambda c: attention_launches(rows, c, wide, self._programs(problem, c))
+                problem = self._rounded(replace(attention_problem(rows), overlaps=not wide and can_overlap(rows)))
+                return problem, lambda c: attention_launches(rows, c, wide)
             return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             step = as_plain(step)
@@ -133,10 +133,6 @@ class TemplatePlanner:
 
     def _rounded(self, problem: Problem) -> Any:
         return replace(problem, tf32=self.tf32 and problem.dtype == "float32")
-
-    def _programs(self, problem: Problem, candidate: Candidate) -> int:
-        """That run at a time."""
-        return self.gpu.multiprocessors * resident(resources(problem, candidate, self.gpu), self.gpu)
 
     def _gemm(self, step: Gemm, candidate: Candidate, wide: bool) -> list[TritonLaunch] | None:
         if isinstance(candidate, LibraryCandidate):

@@ -1,4 +1,4 @@
-"""The persistent forward pass of attention, which the interpreter cannot run: what it takes, and that it compiles."""
+"""Attention forward with products that overlap, which the interpreter cannot run: what it takes; that it compiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, bool_, float16, float32, int64
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
-from lamina_inductor.backends.triton.templates.attention_stream import can_stream
+from lamina_inductor.backends.triton.templates.attention_overlap import can_overlap
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.ir.program import Attention
 from lamina_inductor.schedule.program import build_program
@@ -18,8 +18,8 @@ from lamina_inductor.schedule.style import GRID_LOOPS
 from lamina_inductor.tune.candidates import AttentionCandidate
 from lamina_prims import decompose, ops
 
-STREAM = AttentionCandidate(64, 128, 4, 2, descriptors=True, registers=168, persistent=True)
-WIDE_STREAM = AttentionCandidate(64, 64, 4, 2, descriptors=True, registers=168, persistent=True)
+OVERLAPPED = AttentionCandidate(64, 128, 4, 2, descriptors=True, overlapped=True)
+WIDE = AttentionCandidate(64, 64, 4, 2, descriptors=True, overlapped=True)
 
 
 @pytest.fixture
@@ -46,44 +46,44 @@ def heads(*shape: int, dtype: Any = bfloat16, strides: tuple[int, ...] | None = 
     return TensorSpec(shape, dtype, strides)
 
 
-def test_what_can_be_a_stream() -> None:
+def test_what_can_overlap() -> None:
     same = (heads(2, 4, 256, 64),) * 3
-    assert can_stream(step_of(same)) and can_stream(step_of(same, causal=False))
-    assert can_stream(step_of((heads(2, 4, 256, 128, dtype=float16),) * 3))
+    assert can_overlap(step_of(same)) and can_overlap(step_of(same, causal=False))
+    assert can_overlap(step_of((heads(2, 4, 256, 128, dtype=float16),) * 3))
     longer = (heads(2, 4, 128, 64), *(heads(2, 4, 256, 64),) * 2)
-    assert can_stream(step_of(longer))
+    assert can_overlap(step_of(longer))
     packed = heads(
         2, 4, 256, 64, strides=(256 * 768, 64, 768, 1)
     )  # heads beside each other, as a projection makes them
-    assert can_stream(step_of((packed,) * 3))
+    assert can_overlap(step_of((packed,) * 3))
 
 
 def test_what_cannot() -> None:
     same = (heads(2, 4, 256, 64),) * 3
-    assert not can_stream(step_of((heads(2, 4, 200, 64),) * 3))
-    assert not can_stream(step_of((heads(2, 4, 256, 32),) * 3))
-    assert not can_stream(step_of((heads(2, 4, 256, 64, dtype=float32),) * 3))
-    assert not can_stream(step_of((*same, heads(256, 256, dtype=bool_)), causal=False))
-    assert not can_stream(step_of((*same, heads(2, dtype=int64)), dropout=0.25))
-    assert not can_stream(step_of(same, scale=-1.0))
+    assert not can_overlap(step_of((heads(2, 4, 200, 64),) * 3))
+    assert not can_overlap(step_of((heads(2, 4, 256, 32),) * 3))
+    assert not can_overlap(step_of((heads(2, 4, 256, 64, dtype=float32),) * 3))
+    assert not can_overlap(step_of((*same, heads(256, 256, dtype=bool_)), causal=False))
+    assert not can_overlap(step_of((*same, heads(2, dtype=int64)), dropout=0.25))
+    assert not can_overlap(step_of(same, scale=-1.0))
     more_queries = (heads(2, 4, 256, 64), *(heads(2, 4, 128, 64),) * 2)
-    assert not can_stream(step_of(more_queries)) and can_stream(step_of(more_queries, causal=False))
+    assert not can_overlap(step_of(more_queries)) and can_overlap(step_of(more_queries, causal=False))
     unaligned = heads(2, 4, 256, 64, strides=(4 * 256 * 68, 256 * 68, 68, 1))
-    assert not can_stream(step_of((unaligned,) * 3))
+    assert not can_overlap(step_of((unaligned,) * 3))
 
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(
     ("shape", "keys", "candidate"),
     [
-        ((8, 16, 2048, 64), (8, 16, 2048, 64), STREAM),
-        ((4, 16, 2048, 128), (4, 16, 2048, 128), WIDE_STREAM),
-        ((2, 2, 4, 1024, 64), (2, 2, 1, 1024, 64), STREAM),
-        ((1024, 64), (1024, 64), STREAM),
+        ((8, 16, 2048, 64), (8, 16, 2048, 64), OVERLAPPED),
+        ((4, 16, 2048, 128), (4, 16, 2048, 128), WIDE),
+        ((2, 2, 4, 1024, 64), (2, 2, 1, 1024, 64), OVERLAPPED),
+        ((1024, 64), (1024, 64), OVERLAPPED),
     ],
     ids=["heads", "wide", "groups", "one matrix"],
 )
-def test_a_stream_compiles(
+def test_it_compiles(
     shape: tuple[int, ...], keys: tuple[int, ...], candidate: AttentionCandidate, causal: bool, _private_cache: None
 ) -> None:
     triton = pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
@@ -91,10 +91,9 @@ def test_a_stream_compiles(
     graph = graph_of((heads(*shape), heads(*keys), heads(*keys)), causal=causal)
     program = TritonBackend(TemplatePlanner(choose=lambda problem, ranked, show: candidate)).emit(graph)
     (launch,) = program.launches
-    assert launch.grid[0] <= 132 * 3
     compiled = compile_ptx(launch.kernel, 90)
     assert compiled.registers is not None and compiled.registers <= 168
-    assert (compiled.spills or 0) <= 160  # bytes of a thread, outside of the inner loop
+    assert not compiled.spills
     assert [block[:-1] for *_, block in compiled.descriptors] == [d.block[:-1] for d in launch.buffers[:3]]
     assert "wgmma.mma_async" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
     assembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
@@ -104,10 +103,10 @@ def test_a_stream_compiles(
         assert "serialized" not in said
 
 
-def test_older_and_newer_devices_have_no_stream() -> None:
+def test_older_and_newer_devices_have_other_kernels() -> None:
     graph = graph_of((heads(8, 16, 2048, 64),) * 3)
     for sm in (80, 100):
         ranked: list[AttentionCandidate] = []
         planner = TemplatePlanner(sm, choose=lambda problem, found, show: ranked.extend(found) or found[0])  # noqa: B023
         TritonBackend(planner).emit(graph)
-        assert ranked and not any(c.persistent for c in ranked)
+        assert ranked and not any(c.overlapped for c in ranked)
