@@ -215,3 +215,27 @@ def test_one_hot_finds_the_number_of_classes() -> None:
         nn.functional.one_hot(numbers[:0])
     with pytest.raises(RuntimeError, match="must not be negative"):
         nn.functional.one_hot(numbers, -2)
+
+
+def test_losses_over_classes_give_pytorchs_values() -> None:
+    x, target = wave((3, 4), 0.23, 0.0, np.cos), lt.tensor([1, 3, 0])
+    labels = lt.tensor([[1, 3, -1, 0], [2, -1, 0, 0], [0, 1, 2, 3]])
+    weighted = nn.MultiMarginLoss(p=2, margin=0.5, weight=lt.tensor([1.0, 2.0, 0.5, 1.0]))
+    found = nn.MultiMarginLoss()(x, target), weighted(x, target), nn.MultiLabelMarginLoss()(x, labels)
+    np.testing.assert_allclose([f.item() for f in found], [0.74183196, 0.32673168, 0.64237261], rtol=1e-5)
+
+
+def test_maxima_go_back_to_where_they_were() -> None:
+    x = wave((1, 1, 3, 4), 0.23, 0.0, np.cos)
+    values, places = nn.MaxPool2d((1, 2), return_indices=True)(x)
+    assert lt.equal(nn.MaxUnpool2d((1, 2))(values, places) != 0, lt.tensor([[[[True, False] * 2] * 3]]))
+    assert lt.equal(nn.MaxUnpool2d((1, 2))(values, places)[..., ::2], values)
+
+
+def test_slopes_are_random_in_training() -> None:
+    x = lt.full((1000,), -1.0)
+    slopes = -nn.RReLU(0.2, 0.4)(x)
+    assert 0.2 <= slopes.min() < 0.25 and 0.35 < slopes.max() <= 0.4 and abs(float(slopes.mean()) - 0.3) < 0.01
+    assert lt.equal(nn.RReLU(0.2, 0.4).eval()(x), x * 0.3)
+    with pytest.raises(ValueError, match="must not be larger"):
+        nn.RReLU(0.5, 0.4)(x)

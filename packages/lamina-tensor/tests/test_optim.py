@@ -137,3 +137,24 @@ def test_plateau_lowers_the_rate() -> None:
     for measure in (1.0, 0.9, 0.9, 0.9, 0.9, 0.9):
         schedule.step(measure)
     assert optimizer.param_groups[0]["lr"] == 0.25
+
+
+def test_averaged_weights_are_pytorchs() -> None:
+    weight = lt.tensor([1.0, -2.0, 0.5], requires_grad=True)
+    optimizer = optim.ASGD([weight], lr=0.1, lambd=0.01, t0=2, weight_decay=0.05)
+    for _ in range(10):
+        optimizer.zero_grad()
+        (weight * weight * lt.tensor([1.0, 0.5, 2.0]) + weight.sin()).sum().backward()
+        optimizer.step()
+    wanted = [-0.12337663, -1.03265309, -0.2097044]
+    np.testing.assert_allclose(optimizer.state[weight]["ax"].tolist(), wanted, rtol=2e-5)
+
+
+def test_rates_are_multiplied() -> None:
+    optimizer = optim.SGD([lt.zeros(1).requires_grad_()], lr=0.5)
+    schedule = optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5 if epoch < 3 else 1.0)
+    rates = [optimizer.param_groups[0]["lr"]]
+    for _ in range(3):
+        schedule.step()
+        rates.append(schedule.get_last_lr()[0])
+    assert rates == [0.5, 0.25, 0.125, 0.125]

@@ -150,6 +150,7 @@ _bernoulli = operator("bernoulli_with_state")
 _multinomial = operator("multinomial_with_state")
 _dropout = operator("dropout_with_state")
 _gumbel_softmax = operator("gumbel_softmax_with_state")
+_rrelu = operator("rrelu_with_state")
 _feature_dropout = operator("feature_dropout_with_state")
 _alpha_dropout = operator("alpha_dropout_with_state")
 _mask = operator("dropout_mask")
@@ -330,6 +331,14 @@ def gumbel_softmax(logits: Tensor, tau: float, hard: bool, dim: int) -> Tensor:
     generator = generator_of(logits.device)
     made = _gumbel_softmax(logits, tau, hard, dim, generator._state)
     _advance(_gumbel_softmax.counters(logits), generator)
+    return made
+
+
+def rrelu(input: Tensor, lower: float, upper: float) -> Tensor:
+    """Leaky ReLU with a slope drawn for each element."""
+    generator = generator_of(input.device)
+    made = _rrelu(input, lower, upper, generator._state)
+    _advance(_rrelu.counters(input), generator)
     return made
 
 

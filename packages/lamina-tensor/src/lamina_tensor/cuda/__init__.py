@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from . import nvtx
 from .activation import use_provider as _use_provider
 from .devices import (
     current_device,
@@ -121,6 +122,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
+    "nvtx",
     "set_device",
     "set_rng_state",
     "set_rng_state_all",

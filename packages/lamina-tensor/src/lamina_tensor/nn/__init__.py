@@ -21,6 +21,7 @@ from .normalization import (
     InstanceNorm2d,
     InstanceNorm3d,
     LayerNorm,
+    LocalResponseNorm,
     RMSNorm,
 )
 from .parameter import Buffer, Parameter
@@ -72,6 +73,7 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "Linear",
+    "LocalResponseNorm",
     "Module",
     "ModuleDict",
     "ModuleList",

@@ -75,6 +75,22 @@ def _make(name: str, function: str, defaults: dict[str, Any]) -> type[_Activatio
     )
 
 
+class RReLU(Module):
+    """``nn.functional.rrelu`` as a module: random slopes in training. (*) -> (*)."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(*) -> (*)."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The bounds of the slopes."""
+        return f"lower={self.lower}, upper={self.upper}"
+
+
 globals().update({name: _make(name, function, defaults) for name, function, defaults in _TABLE})
 
 
@@ -99,4 +115,4 @@ class Softmax2d(Module):
         return F.softmax(input, dim=-3)
 
 
-__all__ = ["PReLU", "Softmax2d", *(name for name, _, _ in _TABLE)]
+__all__ = ["PReLU", "RReLU", "Softmax2d", *(name for name, _, _ in _TABLE)]

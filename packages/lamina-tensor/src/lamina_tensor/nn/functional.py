@@ -99,6 +99,20 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return input.copy_(result) if inplace else result
 
 
+def rrelu(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Leaky ReLU with random slopes in training, and their mean otherwise. (*) -> (*). Source: B. Xu et al. 2015.
+
+    Raises:
+        ValueError: ``lower`` is larger than ``upper``.
+    """
+    if lower > upper:
+        raise ValueError(f"rrelu: lower ({lower}) must not be larger than upper ({upper})")
+    result = random.rrelu(input, lower, upper) if training else leaky_relu(input, (lower + upper) / 2)
+    return input.copy_(result) if inplace else result
+
+
 def _check_probability(p: float) -> None:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")

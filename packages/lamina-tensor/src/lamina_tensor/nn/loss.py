@@ -10,8 +10,9 @@ from .module import Module
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss",
-    "PoissonNLLLoss", "SmoothL1Loss", "TripletMarginLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "TripletMarginLoss",
 ]  # fmt: skip
 
 
@@ -67,5 +68,9 @@ GaussianNLLLoss = _loss("GaussianNLLLoss", "gaussian_nll_loss", full=False, eps=
 CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", "cosine_embedding_loss", margin=0.0)
 MarginRankingLoss = _loss("MarginRankingLoss", "margin_ranking_loss", margin=0.0)
 HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", "hinge_embedding_loss", margin=1.0)
+SoftMarginLoss = _loss("SoftMarginLoss", "soft_margin_loss")
+MultiMarginLoss = _loss("MultiMarginLoss", "multi_margin_loss", p=1, margin=1.0, weight=None)
+MultiLabelMarginLoss = _loss("MultiLabelMarginLoss", "multilabel_margin_loss")
+MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", weight=None)
 CTCLoss = _loss("CTCLoss", "ctc_loss", blank=0, reduction="mean", zero_infinity=False)
 TripletMarginLoss = _loss("TripletMarginLoss", "triplet_margin_loss", margin=1.0, p=2.0, eps=1e-6, swap=False)

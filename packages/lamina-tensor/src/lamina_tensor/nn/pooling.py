@@ -109,7 +109,54 @@ def _classes() -> dict[str, type[Module]]:
 
 _CLASSES = _classes()
 globals().update(_CLASSES)
-__all__ = [*_CLASSES, "FractionalMaxPool2d"]
+__all__ = [
+    *_CLASSES, "FractionalMaxPool2d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip
+
+
+class _LPPool(Module):
+    _rank = 0
+
+    def __init__(
+        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> (N, C, *)."""
+        pool = getattr(F, f"lp_pool{self._rank}d")
+        return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class _MaxUnpool(Module):
+    _rank = 0
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Maxima (N, C, *) back to where they were: (N, C, *output_size)."""
+        unpool = getattr(F, f"max_unpool{self._rank}d")
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+def _of_rank(base: type[Module], name: str, rank: int) -> type[Module]:
+    doc = f"``nn.functional.{'lp_pool' if base is _LPPool else 'max_unpool'}{rank}d`` as a module."
+    return type(f"{name}{rank}d", (base,), {"_rank": rank, "__doc__": doc, "__module__": __name__})
+
+
+LPPool1d, LPPool2d = _of_rank(_LPPool, "LPPool", 1), _of_rank(_LPPool, "LPPool", 2)
+MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = (_of_rank(_MaxUnpool, "MaxUnpool", rank) for rank in (1, 2, 3))
 
 
 class FractionalMaxPool2d(Module):

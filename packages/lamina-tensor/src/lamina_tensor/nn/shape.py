@@ -10,10 +10,10 @@ from . import functional as F
 from .module import Module
 
 __all__ = [
-    "CircularPad1d", "CircularPad2d", "ConstantPad1d", "ConstantPad2d", "Flatten", "Fold", "PixelShuffle",
-    "PixelUnshuffle",
-    "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "Unflatten", "Unfold", "Upsample",
-    "ZeroPad1d", "ZeroPad2d",
+    "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "Flatten", "Fold", "PixelShuffle", "PixelUnshuffle", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Unflatten", "Unfold", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
 
 
@@ -83,6 +83,36 @@ class Upsample(Module):
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners)
 
 
+class UpsamplingNearest2d(Upsample):
+    """``Upsample`` with the nearest pixel."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """``Upsample`` between the corners' pixels, bilinear."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", align_corners=True)
+
+
+class ChannelShuffle(Module):
+    """Interleaves groups of channels of (N, C, *). Source: X. Zhang et al. 2018."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(N, C, *) -> same."""
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        """Number of groups."""
+        return f"groups={self.groups}"
+
+
 class _Pad(Module):
     _mode, _rank = "constant", 1
 
@@ -107,11 +137,16 @@ def _pad(name: str, mode: str, rank: int) -> type[_Pad]:
     return type(name, (_Pad,), {"_mode": mode, "_rank": rank, "__doc__": doc, "__module__": __name__})
 
 
-ConstantPad1d, ConstantPad2d = _pad("ConstantPad1d", "constant", 1), _pad("ConstantPad2d", "constant", 2)
-ZeroPad1d, ZeroPad2d = _pad("ZeroPad1d", "constant", 1), _pad("ZeroPad2d", "constant", 2)
-ReflectionPad1d, ReflectionPad2d = _pad("ReflectionPad1d", "reflect", 1), _pad("ReflectionPad2d", "reflect", 2)
-ReplicationPad1d, ReplicationPad2d = _pad("ReplicationPad1d", "replicate", 1), _pad("ReplicationPad2d", "replicate", 2)
-CircularPad1d, CircularPad2d = _pad("CircularPad1d", "circular", 1), _pad("CircularPad2d", "circular", 2)
+def _pads(name: str, mode: str) -> tuple[type[_Pad], type[_Pad], type[_Pad]]:
+    one, two, three = (_pad(f"{name}Pad{rank}d", mode, rank) for rank in (1, 2, 3))
+    return one, two, three
+
+
+ConstantPad1d, ConstantPad2d, ConstantPad3d = _pads("Constant", "constant")
+ZeroPad1d, ZeroPad2d, ZeroPad3d = _pads("Zero", "constant")
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _pads("Reflection", "reflect")
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _pads("Replication", "replicate")
+CircularPad1d, CircularPad2d, CircularPad3d = _pads("Circular", "circular")
 
 
 class Unfold(Module):

@@ -7,10 +7,11 @@ from .adam import Adam, AdamW
 from .lbfgs import LBFGS
 from .optimizer import Optimizer
 from .others import Adadelta, Adagrad, RMSprop
+from .per_weight import ASGD, Rprop
 from .sgd import SGD
 from .variants import Adamax, NAdam, RAdam
 
 __all__ = [
-    "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop",
-    "lr_scheduler",
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop",
+    "Rprop", "lr_scheduler",
 ]  # fmt: skip

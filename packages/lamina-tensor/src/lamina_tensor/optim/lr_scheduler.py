@@ -20,6 +20,7 @@ __all__ = [
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
+    "MultiplicativeLR",
     "OneCycleLR",
     "PolynomialLR",
     "ReduceLROnPlateau",
@@ -96,6 +97,17 @@ class LambdaLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Rates of this epoch."""
         return [base * fn(self.last_epoch) for base, fn in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class MultiplicativeLR(LambdaLR):
+    """Each epoch's rate is the last one's times a function of the epoch (one, or one per group)."""
+
+    def get_lr(self) -> list[float]:
+        """Rates of this epoch."""
+        groups = self.optimizer.param_groups
+        if self.last_epoch == 0:
+            return [group["lr"] for group in groups]
+        return [group["lr"] * fn(self.last_epoch) for group, fn in zip(groups, self.lr_lambdas, strict=True)]
 
 
 class StepLR(LRScheduler):
