@@ -85,6 +85,7 @@ def linear(x: Any, w: Any, b: Any) -> Any:
 PERSISTENT = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True)
 SPLIT = GemmCandidate(16, 32, 16, 2, 2, split=3)
 CUT = GemmCandidate(64, 64, 32, 1, 2, group=2)
+CUT_BOX = GemmCandidate(128, 32, 32, 1, 2, group=2, descriptors=True)
 ROUNDED = GemmCandidate(32, 32, 32, 4, 2, group=2, tf32=True)
 WALKING = GemmCandidate(32, 32, 32, 4, 2, group=2, persistent=True, descriptors=True)
 DESCRIBED = GemmCandidate(32, 32, 32, 4, 2, group=2, descriptors=True)
@@ -407,11 +408,11 @@ CONVOLUTIONS: dict[str, tuple[Any, tuple[Any, ...], tuple[GemmCandidate, ...]]] 
             last(floats(2, 64, 6, 6, dtype=BF16)), last(floats(48, 64, 3, 3, dtype=BF16)),
             *(floats(48, dtype=BF16) for _ in range(3)), last(floats(2, 48, 6, 6, dtype=BF16)),
         ),
-        (SMALL, DESCRIBED, WALKING),
+        (SMALL, DESCRIBED, WALKING, CUT_BOX),
     ),
     "boxes over the ends, dilated": (
         convolve(padding=(2, 1), dilation=(2, 1)),
-        (floats(3, 32, 9, 7, dtype=np.float16), floats(40, 32, 3, 2, dtype=np.float16)), (DESCRIBED,),
+        (floats(3, 32, 9, 7, dtype=np.float16), floats(40, 32, 3, 2, dtype=np.float16)), (DESCRIBED, CUT_BOX),
     ),
     "boxes of a volume": (
         convolve(padding=1, rank=3),

@@ -21,7 +21,7 @@ from ..tiles import constant
 from .gemm import precision_of
 from .kernel_text import KernelText, is_multiple
 
-__all__ = ["box_of", "can_describe_images", "has_rest", "is_flat", "write_boxes", "write_flat_sum"]
+__all__ = ["box_of", "can_describe_images", "has_rest", "is_flat", "write_boxes", "write_flat_sum", "write_rows"]
 
 HALF = ("bfloat16", "float16")
 
@@ -80,10 +80,9 @@ def box_of(step: Convolution, positions: int) -> tuple[int, ...]:
 
 
 def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate, tile: str) -> None:
-    """The tile ``acc`` of number ``tile``, and where it lies: ``image``, ``position``, ``channel``, what is inside."""
+    """The tile ``acc`` of number ``tile``, a row for each channel, and the ``channel`` of each."""
     box = box_of(step, config.block_m)
-    names = ["image", *[f"at_{d}" for d in range(len(box) - 1)]]
-    sides = [*zip(names, (step.out.shape[0], *step.out.shape[2:]), box, strict=True)]
+    sides = _sides(step, box)
     _declare(text, step, config, box)
     outputs = int(constant(step.weight.shape[0]) or 0)
     text.add(
@@ -95,16 +94,23 @@ def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate, tile
         count = -(-int(size) // side)
         text.add(f"start_{name} = rest % {count} * {side}", f"rest = rest // {count}")
     text.add(f"start_image = rest * {box[0]}")
-    _sum(text, step, config, names)
-    text.add("acc = acc.T", "n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
-    _write_rows(text, sides)
+    _sum(text, step, config, [name for name, _, _ in sides])
+    text.add("n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
     if outputs % config.block_n:
         text.add(f"inside_n = channel < {outputs}")
 
 
-def _write_rows(text: KernelText, sides: list[tuple[str, Any, int]]) -> None:
-    """The image and the position of each row; ``sides``: (name, size, side of the box) of each dimension."""
-    text.add("row = tl.arange(0, BLOCK_M)")
+def _sides(step: Convolution, box: tuple[int, ...]) -> list[tuple[str, Any, int]]:
+    """(name, size, side of the box) of each dimension."""
+    names = ["image", *[f"at_{d}" for d in range(len(box) - 1)]]
+    return [*zip(names, (step.out.shape[0], *step.out.shape[2:]), box, strict=True)]
+
+
+def write_rows(text: KernelText, step: Convolution, config: GemmCandidate, number: int, slices: int) -> None:
+    """The ``image`` and the ``position`` of each row of a slice of the tile, and which are inside of the result."""
+    sides = _sides(step, box_of(step, config.block_m))
+    start = f"{number} * (BLOCK_M // {slices}) + " if number else ""
+    text.add(f"row = {start}tl.arange(0, BLOCK_M{f' // {slices}' if slices > 1 else ''})")
     rest = "row"
     for name, _, side in reversed(sides[1:]):
         text.add(f"{name} = start_{name} + {rest} % {side}")

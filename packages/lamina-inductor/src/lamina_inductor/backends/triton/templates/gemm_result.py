@@ -20,7 +20,7 @@ from .kernel_text import KernelText, is_multiple
 from .offsets import batch_offset, scaled
 from .tile_writer import TileWriter, statements_of
 
-__all__ = ["masks_of", "slices_of", "write_result"]
+__all__ = ["cut", "masks_of", "slices_of", "write_result"]
 
 
 def masks_of(step: Gemm, config: GemmCandidate) -> dict[str, str]:
@@ -57,7 +57,7 @@ def write_result(text: KernelText, step: Gemm, slices: int = 1) -> bool:
     if not is_multiple(n, text.blocks["BLOCK_N"]):
         masks["r"] = "inside_n"
     checks = False
-    for number, name in enumerate(_cut(text, "acc", slices, "BLOCK_N")):
+    for number, name in enumerate(cut(text, "acc", slices, "BLOCK_M", "BLOCK_N")):
         if slices > 1:
             wide = ".to(tl.int64)" if text.wide else ""
             side = f"BLOCK_N // {slices}"
@@ -69,15 +69,15 @@ def write_result(text: KernelText, step: Gemm, slices: int = 1) -> bool:
     return checks
 
 
-def _cut(text: KernelText, name: str, slices: int, side: str) -> list[str]:
-    """Names of the slices of a tile with ``side`` columns, from left to right."""
+def cut(text: KernelText, name: str, slices: int, rows: str, side: str) -> list[str]:
+    """Names of the slices of a tile with ``rows`` rows and ``side`` columns, from left to right."""
     if slices == 1:
         return [name]
     half = f"({side}) // 2" if " " in side else f"{side} // 2"
     text.add(
-        f"{name}_0, {name}_1 = tl.split(tl.permute(tl.reshape({name}, [BLOCK_M, 2, {half}]), [0, 2, 1]))",
+        f"{name}_0, {name}_1 = tl.split(tl.permute(tl.reshape({name}, [{rows}, 2, {half}]), [0, 2, 1]))",
     )
-    return [part for k in (0, 1) for part in _cut(text, f"{name}_{k}", slices // 2, half)]
+    return [part for k in (0, 1) for part in cut(text, f"{name}_{k}", slices // 2, rows, half)]
 
 
 def _store(text: KernelText, step: Gemm, mask: str) -> None:
