@@ -126,8 +126,7 @@ class _Kernel:
             "    gl_mbarrier.init(arrived.index(number), count=1)",
             "gl_fence()",
             "gl_mbarrier.expect(arrived.index(2 * STAGES), 2 * BLOCK_M * WIDTH)",
-            f"gl_tma.async_copy_global_to_shared(query, {self._at('query', 'start')}, arrived.index(2 * STAGES), "
-            "queries)",
+            f"gl_load(query, {self._at('query', 'start')}, arrived.index(2 * STAGES), queries)",
             "for ahead in gl.static_range(STAGES):",
         )
         text.depth += 1
@@ -140,7 +139,7 @@ class _Kernel:
         bar = f"arrived.index({slot if name == 'key' else f'STAGES + {slot}'})"
         self.text.add(
             f"gl_mbarrier.expect({bar}, 2 * BLOCK_N * WIDTH, pred={tile} < tiles)",
-            f"gl_tma.async_copy_global_to_shared({name}, {self._at(name, f'(tiles - 1 - ({tile})) * BLOCK_N')}, {bar}, "
+            f"gl_load({name}, {self._at(name, f'(tiles - 1 - ({tile})) * BLOCK_N')}, {bar}, "
             f"{name}s.index({slot}), pred={tile} < tiles)",
         )
 
