@@ -82,7 +82,7 @@ def test_results(device: StubDevice, name: str) -> None:
 
 
 def test_a_wave_clears_its_counters_in_every_call(device: StubDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("WIDTH", 4), ("BYTES", 0)):
+    for name, value in (("COLUMN_WAVES", True), ("WIDTH", 4), ("BYTES", 0)):
         monkeypatch.setattr(waves, name, value)
     x = lamina.arange(600 * 16).reshape(600, 16) / 1000.0
     run = lamina.compile(lambda x: (x - x.mean(0)) / x.std(0))
@@ -92,6 +92,26 @@ def test_a_wave_clears_its_counters_in_every_call(device: StubDevice, monkeypatc
     clear, wave, *again = device.launches
     assert (clear.name, clear.values[0]) == ("clear_counters", wave.values[-3])
     assert [launch.name for launch in again] == [clear.name, wave.name]
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_cross_entropy_of_many_classes_in_training(
+    device: StubDevice, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    """Rows that no tile holds: in stages, and (with small slabs) as a wave."""
+    if small:
+        monkeypatch.setattr(waves, "ROWS", 1)
+        monkeypatch.setattr(waves, "BYTES", 0)
+    x = (lamina.arange(4 * 33000).reshape(4, 33000) / 7.0).sin()
+    targets = lamina.tensor([5, 32999, -100, 8192])
+
+    def run(x: Any) -> Any:
+        x = x.detach().requires_grad_(True)
+        loss = F.cross_entropy(x, targets.to(x.device))
+        return loss.detach(), *lamina.autograd.grad(loss, (x,))
+
+    check(run, x)
+    assert any(launch.name == "clear_counters" for launch in device.launches) is small
 
 
 def test_a_chain_is_one_launch(device: StubDevice) -> None:
@@ -109,7 +129,8 @@ def test_a_model_is_a_few_kernels_and_products(device: StubDevice) -> None:
     assert len(names) == len(set(names)) and device.library.stub_products() >= 2
 
 
-def test_training_steps_are_those_of_the_cpu(device: StubDevice) -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_training_steps_are_those_of_the_cpu(device: StubDevice, dynamic: bool) -> None:
     def losses(where: str, wrap: Callable[..., Any]) -> list[float]:
         lamina.manual_seed(3)
         model = nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 4)).to(where)
@@ -126,7 +147,8 @@ def test_training_steps_are_those_of_the_cpu(device: StubDevice) -> None:
         run = wrap(step)
         return [run().item() for _ in range(4)]
 
-    np.testing.assert_allclose(losses("cuda", lamina.compile), losses("cpu", lambda f: f), rtol=1e-4)
+    got = losses("cuda", lambda f: lamina.compile(f, dynamic=dynamic))
+    np.testing.assert_allclose(got, losses("cpu", lambda f: f), rtol=1e-4)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
