@@ -224,12 +224,12 @@ WAVES = (
 @contextlib.contextmanager
 def small_waves() -> Iterator[None]:
     """Slabs of four columns or one row, whatever the number of elements."""
-    before = waves.WIDTH, waves.ROWS, waves.BYTES
-    waves.WIDTH, waves.ROWS, waves.BYTES = 4, 1, 0
+    before = waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES
+    waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES = True, 4, 1, 0
     try:
         yield
     finally:
-        waves.WIDTH, waves.ROWS, waves.BYTES = before
+        waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES = before
 
 
 OPERATORS: list[str] = sorted(

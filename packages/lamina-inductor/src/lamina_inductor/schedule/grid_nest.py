@@ -32,7 +32,7 @@ from .groups import axis_symbol
 from .late_nest import late_nest, late_reductions
 from .row_nest import Partial
 from .rows import flat_rows
-from .staged_nest import staged_nest
+from .staged_nest import column_blocks, staged_nest
 from .tile_nest import tile_nest
 from .waves import makes_wave
 
@@ -44,13 +44,10 @@ BLOCK = 4096
 COLUMN_BLOCK = 512
 """The same for columns, of which a program has 32 side by side."""
 
-COLUMN_TILE = 1024
-"""Columns side by side that a program takes of a block of rows."""
-
 WHOLE_ROW, SHORT_COLUMN = 32768, 512
 """Longer rows are not held by a tile; shorter columns are soon walked again."""
 
-WAVE_BLOCK, WAVE_ROWS = 8192, 64
+WAVE_BLOCK, WAVE_ROWS = 8192, 128
 """Elements of a block in a wave over rows, and over columns."""
 
 FEW = 512
@@ -186,13 +183,12 @@ def _staged(flat: Flat, x: Symbol, r: Symbol, few: bool, spare: int) -> tuple[tu
     read = sum({(s.buffer, s.index): s.dtype.itemsize for s in loads}.values())
     waits = any(i.level and type(i.stmt) is Store and i.axes & flat.inner for i in flat.info.values())
     if waits and makes_wave(kept, columns, kept * reduced * read):
-        return staged_nest(flat, x, r, WAVE_ROWS if columns else WAVE_BLOCK, spare)
+        block = WAVE_ROWS if columns else WAVE_BLOCK
+        return staged_nest(flat, x, r, block, block, spare)
     if not few:
         return None
-    block, side = (COLUMN_BLOCK, COLUMN_TILE) if columns else (BLOCK, 1)
-    while columns and type(reduced) is int and block > 64 and -(-kept // side) * -(-reduced // block) < FEW:
-        block //= 2
-    return staged_nest(flat, x, r, block, spare)
+    block, last = column_blocks(kept, reduced) if columns else (BLOCK, BLOCK)
+    return staged_nest(flat, x, r, block, last, spare)
 
 
 def _is_plain(flat: Flat) -> bool:

@@ -11,9 +11,10 @@ done with 32 bits, and the sum over the row of what they select is that one elem
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from lamina_fx.dtype import bool_, int32, int64
-from lamina_fx.symbolic import Integer
+from lamina_fx.symbolic import Expr
 
 from ..ir.kernel import Accumulate, IndexValue, Kernel, Let, Loop, Stmt, walk
 
@@ -47,15 +48,37 @@ class _Rewriter:
         return tuple(result)
 
     def loop(self, loop: Loop) -> list[Stmt]:
-        extent = loop.extent
-        if type(extent) is not Integer or extent.value >= 1 << 31 or loop.step != 1:
-            return [loop]
+        """A loop over a block of a row compares with positions from the block's start on."""
+        base = next((b for s in loop.body if type(s) is IndexValue and (b := _base(s, loop)) is not None), None)
+        if base is None:
+            return self.from_zero(loop) or [loop]
+        names = {s.name for s in loop.body if type(s) is IndexValue and _base(s, loop) == base}
+        inside = {name for s in walk(loop.body) if (name := getattr(s, "name", None))}
+        before: dict[str, Stmt] = {}
+        body: list[Stmt] = []
+        for stmt in loop.body:
+            if type(stmt) is IndexValue and stmt.name in names:
+                stmt = replace(stmt, expr=loop.axis)
+            elif type(stmt) is Let and (target := _target(stmt, dict.fromkeys(names), inside)) is not None:
+                start, shifted = f"{target}_at{self.count}", f"{target}_to{self.count}"
+                before[start] = IndexValue(start, int64, base)
+                before[shifted] = Let(shifted, int64, "sub", (target, start))
+                stmt = replace(stmt, args=tuple([shifted if a == target else a for a in stmt.args]))
+            body.append(stmt)
+        narrowed = self.from_zero(replace(loop, body=tuple(body)))
+        return [*before.values(), *narrowed] if narrowed else [loop]
+
+    def from_zero(self, loop: Loop) -> list[Stmt]:
+        """Empty: it has no such comparisons."""
+        most: Any = loop.extent.range()[1]
+        if type(most) is not int or most >= 1 << 31 or loop.step != 1:
+            return []
         inside = {name for s in walk(loop.body) if (name := getattr(s, "name", None))}
         places = {s.name: s for s in loop.body if type(s) is IndexValue and s.dtype is int64 and s.expr is loop.axis}
         matches = {s.name: t for s in loop.body if type(s) is Let and (t := _target(s, places, inside)) is not None}
         users = [s for s in walk(loop.body) if _reads(s) & places.keys()]
         if not matches or any(getattr(s, "name", None) not in matches for s in users):
-            return [loop]
+            return []
         before, rest = self.without_one_hot_sums(loop, matches, inside)
         live = any(type(s) is not Let and type(s) is not IndexValue for s in rest.body)
         return [*before, *(self.narrowed(rest, places, matches) if live else [])]
@@ -63,9 +86,11 @@ class _Rewriter:
     def found(self, loop: Loop, target: str) -> tuple[list[Stmt], str]:
         """Statements that say whether the target is a position of the loop, and the name of that."""
         self.count += 1
-        n, size = f"{target}_in{self.count}", loop.extent.value  # type: ignore[attr-defined]
+        n, size, before = f"{target}_in{self.count}", getattr(loop.extent, "value", f"{target}_n{self.count}"), []
+        if type(size) is str:
+            before.append(IndexValue(size, int64, loop.extent))
         low, high = Let(f"{n}a", bool_, "ge", (target, 0)), Let(f"{n}b", bool_, "lt", (target, size))
-        return [low, high, Let(n, bool_, "logical_and", (low.name, high.name))], n
+        return [*before, low, high, Let(n, bool_, "logical_and", (low.name, high.name))], n
 
     def without_one_hot_sums(self, loop: Loop, matches: dict[str, str], inside: set[str]) -> tuple[list[Stmt], Loop]:
         """Statements for the sums of one selected element each, and the loop without them."""
@@ -109,6 +134,14 @@ class _Rewriter:
                 stmt = replace(stmt, args=tuple([narrow.get(a, a) for a in stmt.args]))  # type: ignore[arg-type]
             body.append(stmt)
         return [*before, replace(loop, body=tuple(body))]
+
+
+def _base(stmt: IndexValue, loop: Loop) -> Expr | None:
+    """Where positions start when the statement's are ``start + axis``; None: at 0, or they are none."""
+    if stmt.dtype is not int64 or not isinstance(stmt.expr, Expr) or stmt.expr is loop.axis:
+        return None
+    base = stmt.expr - loop.axis
+    return base if isinstance(base, Expr) and loop.axis not in base.free_symbols else None
 
 
 def _reads(stmt: Stmt) -> set[object]:

@@ -20,17 +20,41 @@ from .emitter import Reduce
 from .flat import Flat
 from .row_blocks import RowBlocks, block_loops, combine_blocks, cut_rows, of_row
 from .row_nest import Partial
+from .waves import BLOCK_WIDTH
 
-__all__ = ["staged_nest"]
+__all__ = ["column_blocks", "staged_nest"]
+
+ROWS = 64, 512
+"""Fewest and most rows of a block of columns."""
+
+MOST_BLOCKS, MANY_WARPS = 1024, 2112
+"""Most blocks of a column; warps that are enough: sixteen for each multiprocessor."""
+
+AREA = 4096
+"""Elements of a block of columns where nothing is reduced."""
+
+
+def column_blocks(kept: int, reduced: Any) -> tuple[int, int]:
+    """Rows of a block of columns, and of one in the last phase."""
+    block = ROWS[1]
+    last = max(4, AREA // min(1 << max(0, kept - 1).bit_length(), BLOCK_WIDTH))
+    if type(reduced) is not int:
+        return block, last
+    while block > ROWS[0] and -(-kept // 256) * -(-reduced // block) < MANY_WARPS:
+        block //= 2
+    fewest = -(-reduced // max(block, -(-reduced // MOST_BLOCKS)))
+    count = next((n for n in range(fewest, 2 * fewest) if reduced % n == 0), fewest)
+    return -(-reduced // count), last
 
 
 def staged_nest(
-    flat: Flat, x: Symbol, r: Symbol, block: int, spare: int
+    flat: Flat, x: Symbol, r: Symbol, block: int, last: int, spare: int
 ) -> tuple[tuple[Loop, ...], list[Partial]] | None:
-    """(phases, partial buffers); ``block``: elements of a row that one program takes. None: the statements are not of
-    this form."""
+    """(phases, partial buffers); ``block``: elements of a row that one program takes, in the ``last`` phase another
+    number. None: the statements are not of this form."""
     rows = cut_rows(flat, x, r, block, spare)
-    if rows is None:
+    elements = cut_rows(flat, x, r, last, spare + 3)
+    if rows is None or elements is None:
         return None
     handed = _handed_on(rows)
     if any(type(rows.flat.info[key].stmt) is BindIndex for key in handed):
@@ -39,8 +63,9 @@ def staged_nest(
     phases: list[Loop] = []
     for stage in range(1 + rows.last):
         phases += [_over_rows(rows, stage, params)] if stage else []
-        blocks = block_loops(rows, stage)
-        phases += [_over_blocks(rows, stage, blocks, params)] if blocks else []
+        cut = rows if stage < rows.last else elements
+        blocks = block_loops(cut, stage)
+        phases += [_over_blocks(cut, stage, blocks, params)] if blocks else []
     held = [Partial(p, dtype_of(rows.flat.info[key].stmt), rows.kept) for key, p in params.items()]
     return tuple(phases), [*rows.partials, *held]
 

@@ -175,7 +175,7 @@ def _print_wave(kernel: Kernel, wave: Wave, wide: bool, calls: list[KernelCall])
         parameters.append((ERROR, "*i64"))
     even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
     aligned = frozenset((*printed.buffers, COUNTERS, *even))
-    tile = Tile(1)
+    tile = Tile(1, warps=wave.sides[0].warps)
     made = TritonKernel(kernel.name, printed.source, tuple(parameters), tile, aligned, kernel.origins, blocks=())
     return _Phase(made, printed, wave)
 

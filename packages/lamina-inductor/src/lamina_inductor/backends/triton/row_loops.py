@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lamina_fx import bool_, float32, int64
+from lamina_fx.symbolic import Min
 
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, Load, Loop, walk
 from .literals import language_type
@@ -41,7 +42,8 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
         bound = loop.extent.range()[1]
     end = writer.index(loop.extent) if bound is None else str(bound)
     back = _turns_back(writer, loop) and not beside
-    writer.add(f"for {'forth' if back else 'base'} in range(0, {end}, RBLOCK):")
+    ahead = f", num_stages={writer.tile.stages}" if writer.tile.stages > 1 else ""
+    writer.add(f"for {'forth' if back else 'base'} in {'tl.' if ahead else ''}range(0, {end}, RBLOCK{ahead}):")
     writer.depth += 1
     writer.turned = back
     if back:
@@ -110,9 +112,11 @@ def write_axis(writer: PhaseWriter, loop: Loop, base: str) -> None:
     writer.add(f"{name} = {base}tl.arange(0, RBLOCK)[None, :]{wide}")
     writer.shapes[name] = frozenset("r")
     writer.masks.pop("r", None)
-    extent = constant(loop.extent)
-    if extent is None or extent % writer.tile.r:
-        writer.add(f"inside_r = {name} < {writer.index(loop.extent)}")
+    bounds = loop.extent.children() if type(loop.extent) is Min else (loop.extent,)
+    bounds = [b for b in bounds if constant(b) is None or constant(b) % writer.tile.r]  # type: ignore[operator]
+    if bounds:  # apart: from a minimum the compiler would not see for how many neighbours the mask is the same
+        tests = [f"{name} < {writer.index(b)}" for b in bounds]
+        writer.add(f"inside_r = {tests[0] if len(tests) == 1 else ' & '.join(f'({t})' for t in tests)}")
         writer.masks["r"] = ("inside_r", frozenset("r") | writer.shape_of(loop.extent))
 
 

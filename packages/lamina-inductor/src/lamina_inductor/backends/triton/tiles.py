@@ -13,6 +13,7 @@ from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
 from ...schedule import waves
+from ...schedule.waves import BLOCK_WIDTH
 
 __all__ = ["Tile", "choose_tile", "constant"]
 
@@ -59,13 +60,15 @@ UNKNOWN_ROWS = 1 << 14
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Elements along the kept axis (``x``) and the reduced one (``r``; 0: there is none), whether ``r`` is the whole
-    row, and warps of a program. ``chunk``: a program walks a chunk of rows, ``x`` at a time."""
+    row, and warps of a program. ``chunk``: a program walks a chunk of rows, ``x`` at a time. ``stages``: steps through
+    a row that are under way together."""
 
     x: int
     r: int = 0
     whole: bool = False
     warps: int = 4
     chunk: bool = False
+    stages: int = 1
 
     @property
     def step(self) -> int:
@@ -111,8 +114,8 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
 
 
-BLOCK_AREA, BLOCK_WIDTH = 4096, 1024
-"""Elements of a tile that is moved over a block of rows, and most of them side by side in columns."""
+BLOCK_AREA = 4096
+"""Elements of a tile that is moved over a block of rows: 32 for a thread."""
 
 MANY = 5
 """Loads, sums and stores of an element, from which on a tile is half as large."""
@@ -141,17 +144,19 @@ def wave_tile(phases: tuple[Loop, ...], kept: int) -> tuple[int, tuple[Tile, ...
     sweep = next(s for s in walk(phases[0].body) if type(s) is Loop and s.kind == "simd")
     columns = _walks_kept(phases[0], sweep.axis)
     slab = min(waves.WIDTH if columns else waves.ROWS, _power(kept))
+    warps = max(1, min(4, slab // 256)) if columns else 4
     sides: list[Tile] = []
     for phase in phases:
         loops = [s for s in phase.body if type(s) is Loop]
         if loops[-1].kind == "blocks":
             x = slab if columns else 1
             most = _power(_upper(next(s for s in loops[-1].body if type(s) is Loop).extent) or 1)
-            r = max(1, min(most, _area(loops[-1]) * (1 if columns else 2) // x))
-            sides.append(Tile(x, r, r == most))
+            r = max(1, min(most, _area(loops[-1]) * warps // 4 // x)) if columns else min(most, 2 * BLOCK_AREA)
+            sides.append(Tile(x, r, r == most, warps, stages=3 if columns else 1))
         else:
             r = min(_power(_upper(loops[0].extent) or 1), BLOCK_AREA // 8)
-            sides.append(Tile(max(1, min(BLOCK_AREA // r, 32, slab)), r, r >= (_upper(loops[0].extent) or 1)))
+            x = max(1, min(BLOCK_AREA * warps // 4 // r, 32, slab))
+            sides.append(Tile(x, r, r >= (_upper(loops[0].extent) or 1), warps))
     return slab, tuple(sides)
 
 
