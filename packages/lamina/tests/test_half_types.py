@@ -49,3 +49,16 @@ def test_numbers_are_compared_as_the_tensor_has_them(dtype: Any, compiled: bool)
     ]  # fmt: skip
     assert [g.tolist() for g in got[:6]] == wanted and got[8].tolist() == wanted[0]
     assert got[6].tolist()[:2] == got[7].tolist()[:2] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_numbers_times_powers_of_two_are_exact(name: str) -> None:
+    dtype = getattr(lamina, name)
+    rng = np.random.default_rng(3)
+    x = lamina.tensor(rng.standard_normal(4000) * 2.0 ** rng.integers(-20, 20, 4000)).to(dtype)
+    exponents = rng.integers(-1100, 1100, 4000) if name == "float64" else rng.integers(-180, 180, 4000)
+    with np.errstate(all="ignore"):
+        wanted = lamina.tensor(np.ldexp(x.double().numpy(), exponents.astype(np.int32))).to(dtype)
+    for fn in (lamina.ldexp, lamina.compile(lambda x, e: lamina.ldexp(x, e))):
+        found = fn(x, lamina.tensor(exponents))
+        assert found.dtype is dtype and lamina.equal(found, wanted)

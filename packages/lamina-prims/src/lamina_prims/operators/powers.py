@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import complex128, float64
+from lamina_fx import complex128, float64, int32, int64
 
 from ..arrays import element_type
 from ..elementwise import Elementwise
+from ..precision import narrow, widen
+from ..promotion import get_default_dtype
 from ..registry import both, composite, ops, primitive
 from ..samples import binary, call, calls, error, tensor, without_gradient
 from ..types import Scalar, Tensor
@@ -135,6 +137,41 @@ def copysign(input: Tensor | Scalar, other: Tensor | Scalar) -> Tensor:
 @copysign.vjp
 def _(ct, out, input):
     return ops.where(ops.eq(input, 0), 0.0, ops.mul(ct, ops.div(out, input))), None
+
+
+@composite(
+    names=both("ldexp"),
+    in_place=True,
+    samples=calls(
+        call(tensor(2, 3), tensor(3, dtype="int64")), call(tensor(3), tensor(2, 1, dtype="int32", low=-160, high=160)),
+        call(tensor(3, dtype="float64"), tensor(3, dtype="int64", low=-1080, high=1080)),
+        call(tensor(3, dtype="float16"), tensor(3, dtype="int64", low=-20, high=20)), call(tensor(3), tensor(3)),
+        call(tensor(3, dtype="int64"), tensor(3, dtype="int64")),
+    ),
+)  # fmt: skip
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2**other; exactly, and in the dtype of ``input``, where ``other`` has integers."""
+    kinds = [element_type(x).kind if hasattr(x, "dtype") else "" for x in (input, other)]
+    if kinds[1] != "int" or kinds[0] == "complex":
+        return ops.mul(input, ops.exp2(other))
+    held = input if kinds[0] == "float" else ops.convert_element_type(input, get_default_dtype())
+    return narrow(_scaled(widen(held), other), held)
+
+
+def _scaled(x: Tensor, exponent: Tensor) -> Tensor:
+    """x * 2**exponent by three factors. A result below the normal numbers is rounded by the last one alone: a factor
+    that takes it down so far leaves nothing of the digits that it rounds away."""
+    double = element_type(x).itemsize == 8
+    bits, bias, whole = (52, 1023, int64) if double else (23, 127, int32)
+    left = ops.clamp(ops.convert_element_type(exponent, int64), -3 * bias, 3 * bias)
+    for last in (False, False, True):
+        step = ops.clamp(left, 1 - bias, bias)
+        if not last:
+            step = ops.where(ops.lt(left, 1 - bias), bits + 2 - bias, step)
+        left = ops.sub(left, step)
+        power = ops.bitwise_left_shift(ops.convert_element_type(ops.add(step, bias), whole), bits)
+        x = ops.mul(x, ops.bitcast(power, element_type(x)))
+    return x
 
 
 @primitive(

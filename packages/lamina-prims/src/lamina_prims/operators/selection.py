@@ -245,12 +245,6 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
     return ops.where(beside_nan, math.inf, ops.where(ops.isinf(large), large, length))
 
 
-@composite(names=both("ldexp"), in_place=True, samples=calls(call(tensor(2, 3), tensor(3, dtype="int64"))))
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input * 2**other."""
-    return ops.mul(input, ops.exp2(other))
-
-
 @composite(names=both("logaddexp"), samples=binary(dtypes=("float32", "float64"), mixed=(), scalars=()))
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """log(exp(input) + exp(other)) without overflow."""
