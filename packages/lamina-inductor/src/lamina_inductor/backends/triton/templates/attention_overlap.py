@@ -14,7 +14,10 @@ ends goes into counting what to load next.
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import math
+import re
 
 from ....ir.program import Attention, Operand
 from ....tune.candidates import AttentionCandidate
@@ -23,7 +26,7 @@ from ..tiles import constant
 from .attention_text import LOG2E, Scores, can_describe_heads, lead_lines, offset_of
 from .kernel_text import KernelText
 
-__all__ = ["can_overlap", "overlap_launch"]
+__all__ = ["can_overlap", "has_gluon", "overlap_launch"]
 
 ORIGIN = (("", "attention_with_lse", ""),)
 
@@ -32,7 +35,20 @@ WIDTHS = (64, 128)
 TOGETHER = 16
 """Heads whose blocks of queries are walked side by side, the longest first: their keys stay in the cache."""
 
+KNOWN = ((3, 6), (3, 9))
+"""The first and the last triton whose Gluon the text is known to compile with; it is experimental, and changes."""
+
 _HALF = {"float16": "gl.float16", "bfloat16": "gl.bfloat16"}
+
+
+@functools.cache
+def has_gluon() -> bool:
+    """Is the installed triton one of those? Where none is, nothing is compiled, and it does not matter."""
+    try:
+        found = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("triton"))
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    return found is not None and KNOWN[0] <= (int(found[1]), int(found[2])) <= KNOWN[1]
 
 
 def can_overlap(step: Attention) -> bool:
@@ -172,7 +188,7 @@ class _Kernel:
             "total = gl.sum(weight, 1)",
             f"p = gl.convert_layout(weight.to({self.half}), operand)",
             "acc = gl.zeros([BLOCK_M, WIDTH], gl.float32, over_width)",
-            "gl.thread_barrier()",
+            "gl_barrier()",
         )
         self._load("key", "0", "STAGES")
 
@@ -198,7 +214,7 @@ class _Kernel:
             "best = top",
             f"p = gl.convert_layout(weight.to({self.half}), operand)",
             "acc = gl_mma_wait(0, deps=[sum])",
-            "gl.thread_barrier()",
+            "gl_barrier()",
         )
         self._load("key", "slot", "tile + STAGES")
         self._load("value", "used", "tile - 1 + STAGES")

@@ -21,7 +21,7 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
 from .attention_forward import attention_launches
-from .attention_overlap import can_overlap
+from .attention_overlap import can_overlap, has_gluon
 from .attention_split import with_groups_as_rows
 from .attention_text import can_describe_heads
 from .convolution import as_plain, convolution_launches, is_convolution
@@ -119,7 +119,9 @@ class TemplatePlanner:
             wide = _is_wide(program, *step.operands)
             if isinstance(step, Attention):
                 rows = with_groups_as_rows(step)
-                problem = self._rounded(replace(attention_problem(rows), overlaps=not wide and can_overlap(rows)))
+                problem = self._rounded(
+                    replace(attention_problem(rows), overlaps=not wide and can_overlap(rows) and has_gluon())
+                )
                 return problem, lambda c: attention_launches(rows, c, wide)
             return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
