@@ -10,6 +10,7 @@ from lamina_fx.symbolic import Expr, Symbol
 
 from ..inspect.text import format_body
 from ..ir.kernel import BindIndex, If, Kernel, Loop, Stmt
+from ..lower.table import size_of
 from .flat import substitute
 from .kernels import BuiltKernel
 
@@ -36,21 +37,20 @@ def over_parameter(kernel: Kernel) -> tuple[Kernel, tuple[Any, ...]]:
     if len(kernel.body) != 1:
         return kernel, kernel.sizes
     (phase,) = kernel.body
-    extent = phase.extent
+    extent, value = phase.extent, size_of(phase.extent)
     sizes = kernel.sizes
-    if not extent.is_constant:
+    if type(value) is not int:
         used = frozenset().union(*map(_symbols_in, phase.body))
         if used & extent.free_symbols:
             return kernel, sizes
         sizes = tuple([s for s in sizes if s not in extent.free_symbols])
-    elif extent.value == 1:
+    elif value == 1:
         return kernel, sizes
     size = Symbol("n", 0)
     axis = Symbol(phase.axis.name, 0, size - 1)
     body = tuple([rename(s, {phase.axis: axis}) for s in phase.body])
     grain = None if phase.grain is None or phase.grain.free_symbols & extent.free_symbols else phase.grain
     changed = replace(phase, axis=axis, extent=size, body=body, grain=grain)
-    value = extent.value if extent.is_constant else extent
     return replace(kernel, body=(changed,), sizes=(*sizes, size)), (*sizes, value)
 
 
