@@ -127,7 +127,7 @@ def block_loops(rows: RowBlocks, stage: int) -> list[Stmt]:
     ]  # fmt: skip
     result: list[Stmt] = []
     if plain or stores:
-        ends = [feed(s, f"{s.name}_p") for s in plain]
+        ends: list[Stmt] = [feed(s, f"{s.name}_p") for s in plain]
         result.append(_pass(rows, [i.key for i in stores] + [s.value for s in plain], plain, ends))
     if late:
         result.extend(_own_means(rows, late))

@@ -24,11 +24,11 @@ from .waves import BLOCK_WIDTH
 
 __all__ = ["column_blocks", "staged_nest"]
 
-ROWS = 64, 512
-"""Fewest and most rows of a block of columns."""
+FEWEST_ROWS, MOST_ROWS = 64, 512
+"""Of a block of columns."""
 
-MOST_BLOCKS, MANY_WARPS = 1024, 2112
-"""Most blocks of a column; warps that are enough: sixteen for each multiprocessor."""
+MOST_BLOCKS, MANY_WARPS = 1024, 2048
+"""Most blocks of a column; warps that are enough: some sixteen for each multiprocessor."""
 
 AREA = 4096
 """Elements of a block of columns where nothing is reduced."""
@@ -36,11 +36,11 @@ AREA = 4096
 
 def column_blocks(kept: int, reduced: Any) -> tuple[int, int]:
     """Rows of a block of columns, and of one in the last phase."""
-    block = ROWS[1]
+    block = MOST_ROWS
     last = max(4, AREA // min(1 << max(0, kept - 1).bit_length(), BLOCK_WIDTH))
     if type(reduced) is not int:
         return block, last
-    while block > ROWS[0] and -(-kept // 256) * -(-reduced // block) < MANY_WARPS:
+    while block > FEWEST_ROWS and -(-kept // 256) * -(-reduced // block) < MANY_WARPS:
         block //= 2
     fewest = -(-reduced // max(block, -(-reduced // MOST_BLOCKS)))
     count = next((n for n in range(fewest, 2 * fewest) if reduced % n == 0), fewest)

@@ -217,7 +217,8 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
         blocks = block_loop(loop)
         if blocks is not None:
             count = _in_call(blocks.extent, call)
-            grid = grid * (count if constant(count) is None else constant(count))
+            fixed = constant(count)
+            grid = grid * (count if fixed is None else fixed)
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
         yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lamina_fx.symbolic import Expr
+
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, IndexValue, Let, Load, Loop, Stmt, Store
 from ...schedule.beside import Fed, find_beside
 from .tiles import constant
@@ -105,7 +107,7 @@ def _reads(stmt: Any) -> Iterator[str]:
         item = getattr(stmt, field, None)
         if type(item) is str:
             yield item
-        elif hasattr(item, "free_symbols"):
+        elif isinstance(item, Expr):
             yield from [s.name for s in item.free_symbols]
 
 
