@@ -17,7 +17,7 @@ def join_gpu() -> None:
     """Let GPU programs run on eager tensors. Called before the first one is compiled; uses no device itself."""
     from lamina_inductor.host.gpu import FrontEnd, gpu_launcher, set_front_end  # only where there is a GPU graph
 
-    set_front_end(FrontEnd(Tensor, _array, _convert))
+    set_front_end(FrontEnd(Tensor, _array, _convert, cuda.empty_cache))
     cuda.at_synchronize(gpu_launcher().check_errors)
     cuda.at_empty_cache(gpu_launcher().release_workspaces)
 

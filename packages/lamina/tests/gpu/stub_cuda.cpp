@@ -30,7 +30,7 @@ struct NodeParams {
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0;
+int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0, short_of_memory = 0;
 bool capturing = false;
 void *captured_stream = nullptr, *blas_stream = nullptr;
 typedef std::vector<Step *> Graph; // nodes are steps
@@ -76,6 +76,7 @@ int stub_products(void) { return products; }
 int stub_cooperative(void) { return cooperative; } // launches all of whose programs run at once
 int stub_patched(void) { return patched; }
 int stub_redirected(void) { return redirected; }
+void stub_short_of_memory(int times) { short_of_memory = times; }
 void stub_fail_launch(int status) { failing = status; } // the next one
 
 int cuInit(unsigned) {
@@ -112,7 +113,11 @@ int cuLaunchKernelEx(const Config *config, void *function, void **parameters, vo
     }
     return put(config->stream, {(const char *)function, *config, values_of(parameters), nullptr});
 }
-int cuMemAlloc_v2(uint64_t *p, size_t n) { *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256); return 0; }
+int cuMemAlloc_v2(uint64_t *p, size_t n) {
+    if (short_of_memory) return --short_of_memory, 2;
+    *p = (uint64_t)aligned_alloc(256, (n + 255) / 256 * 256);
+    return 0;
+}
 int cuMemFree_v2(uint64_t p) { free((void *)p); return 0; }
 int cuMemHostAlloc(void **p, size_t n, unsigned) { *p = calloc(1, n); return 0; }
 int cuMemHostGetDevicePointer_v2(uint64_t *d, void *p, unsigned) { *d = (uint64_t)p; return 0; }

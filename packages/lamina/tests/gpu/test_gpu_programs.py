@@ -343,6 +343,21 @@ def test_memory_of_small_results_serves_again(device: StubDevice) -> None:
     np.testing.assert_allclose(second.cpu().numpy(), (X + 1).sin().sum(0).numpy(), rtol=1e-4, atol=1e-4)
 
 
+def test_the_driver_gets_back_what_the_pool_keeps_when_it_has_too_little(device: StubDevice) -> None:
+    x = X.cuda()
+    lamina.compile(lambda x: x.sin())(x)
+    kept = lamina.cuda.memory_reserved()
+    device.library.stub_short_of_memory(1)
+    got = lamina.compile(lambda x: x + lamina.tensor([0.5] * 20, device=x.device))(x)
+    np.testing.assert_allclose(got.cpu().numpy(), X.numpy() + 0.5)
+    assert lamina.cuda.memory_reserved() < kept + 1000  # the sine's result was given back, the sum's is new
+    device.library.stub_short_of_memory(2)
+    run = lamina.compile(lambda x: x + lamina.tensor([0.25] * 20, device=x.device), fullgraph=True)
+    with pytest.raises(MemoryError, match="memory for a constant failed: out of GPU memory"):
+        run(x)
+    np.testing.assert_allclose(run(x).cpu().numpy(), X.numpy() + 0.25)
+
+
 def test_no_more_than_a_bounded_amount_of_memory_is_kept(device: StubDevice) -> None:
     run, x = lamina.compile(lambda x: x + 1), lamina.zeros(1 << 20).cuda()
     gc.collect()

@@ -21,17 +21,20 @@ bool load_kernel(GpuPlan &plan, GpuKernel &kernel) {
     if (!lm_cuda_ok(status, "loading a kernel")) return false;
     if (!lm_cuda_ok(cuda->module_function(&kernel.function, kernel.module, kernel.name.c_str()), "finding a kernel")) return false;
     if (kernel.shared <= 48 << 10) return true;
-    return lm_cuda_ok(cuda->function_set(kernel.function, kAttributeShared, kernel.shared), "reserving a kernel's shared memory");
+    bool fine = lm_cuda_ok(cuda->function_set(kernel.function, kAttributeShared, kernel.shared), "reserving a kernel's shared memory");
+    if (!fine) kernel.function = nullptr; // the next call tries again
+    return fine;
 }
 
 bool load_constant(GpuPlan &plan, PyObject *array, Opaque stream) {
     Py_buffer view;
     if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS) < 0) return false;
     DevicePtr address = 0;
-    bool fine = lm_cuda_ok(lm_cuda()->mem_alloc(&address, view.len ? (size_t)view.len : 1), "memory for a constant") &&
+    bool fine = lm_gpu_alloc(&address, view.len ? (size_t)view.len : 1, "memory for a constant") &&
                 (!view.len || lm_cuda_ok(lm_cuda()->copy_in(address, view.buf, (size_t)view.len, stream), "copying a constant"));
     PyBuffer_Release(&view);
-    plan.constants_at.push_back(address);
+    if (fine) plan.constants_at.push_back(address);
+    else if (address) lm_cuda()->mem_free(address);
     return fine;
 }
 
@@ -204,7 +207,7 @@ static bool keep_table(GpuCall &call, TableCopy &copy, const std::vector<int64_t
     const Driver *cuda = lm_cuda();
     size_t bytes = now.size() * sizeof(int64_t);
     Opaque stream = lm_gpu_side_stream(call.plan.device);
-    if (!stream || !lm_cuda_ok(cuda->mem_alloc(&copy.at, bytes), "memory for a table")) return false;
+    if (!stream || !lm_gpu_alloc(&copy.at, bytes, "memory for a table")) return false;
     call.plan.noted_tables.push_back(copy.at);
     return lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, stream), "copying a table") &&
            lm_cuda_ok(cuda->stream_synchronize(stream), "copying a table");
@@ -225,7 +228,7 @@ bool lm_gpu_fill_tables(GpuCall &call) {
         }
         if (copy.at && now == copy.values && copy.stream == call.stream) continue;
         size_t bytes = now.size() * sizeof(int64_t);
-        if (!copy.at && !lm_cuda_ok(cuda->mem_alloc(&copy.at, bytes), "memory for a table")) return false;
+        if (!copy.at && !lm_gpu_alloc(&copy.at, bytes, "memory for a table")) return false;
         if (!copy.values.empty() && copy.stream != call.stream && !lm_cuda_ok(cuda->stream_synchronize(copy.stream), "waiting for a table's readers")) return false;
         if (!lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, call.stream), "copying a table")) return false;
         copy.values.swap(now);

@@ -22,6 +22,21 @@ PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, Dev
     return tensor;
 }
 
+// Where there is too little, the front end is asked to give back what its pool keeps.
+bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *what) {
+    const Driver *cuda = lm_cuda();
+    int status = cuda->mem_alloc(address, bytes);
+    if (status == kOutOfMemory) {
+        PyObject *module = PyImport_ImportModule("lamina_inductor.host.gpu");
+        PyObject *done = module ? PyObject_CallMethod(module, "give_back", nullptr) : nullptr;
+        Py_XDECREF(module);
+        if (!done) return false;
+        Py_DECREF(done);
+        status = cuda->mem_alloc(address, bytes);
+    }
+    return lm_cuda_ok(status, what);
+}
+
 bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, bool own, GpuBlock *block) {
     if (bytes <= 0) return true;
     int found = -1;

@@ -15,7 +15,7 @@ from typing import Any
 
 from lamina_fx import DType
 
-__all__ = ["FrontEnd", "GpuInfo", "front_end", "gpu_info", "gpu_launcher", "set_front_end"]
+__all__ = ["FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "set_front_end"]
 
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
 _WHEELS = ("nvidia.cu13", "nvidia.cublas")
@@ -29,6 +29,7 @@ class FrontEnd:
         tensor: its tensor type, which speaks ``tensor_abi``.
         array: ``(address, dtype, sizes, strides in elements, device index)`` -> an array over memory of a device, on
             which operators' references run.
+        give_back: gives the memory that is kept for later use back to the driver.
         convert: ``(value, sizes, strides in elements)`` -> a tensor on the same device with those strides and the
             value's elements; ``(value, None, None)``: a tensor over an array of another library.
     """
@@ -36,6 +37,7 @@ class FrontEnd:
     tensor: type
     array: Callable[[int, DType, tuple[int, ...], tuple[int, ...], int], Any]
     convert: Callable[[Any, Any, Any], Any]
+    give_back: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,12 @@ def front_end() -> FrontEnd:
     if not _front_end:
         raise RuntimeError("GPU programs need a front end's tensors: call lamina_inductor.host.gpu.set_front_end first")
     return _front_end[-1]
+
+
+def give_back() -> None:
+    """Called by the launcher when the driver has too little memory: what the front end's pool keeps is given back."""
+    if _front_end:
+        front_end().give_back()
 
 
 def gpu_info(index: int = 0) -> GpuInfo:
