@@ -155,7 +155,8 @@ static PyObject *as_tuple(int ndim, const int64_t *values) {
     return tuple;
 }
 
-/* A new array of the device library, and where it lies. */
+/* A new array of the device library, and where it lies. The garbage collector does not see it: it would clear an array
+ * that is kept while the collector frees the cycle that held it. (An array is part of no cycle by itself.) */
 static PyObject *new_array(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int index, void **data) {
     PyObject *shape = as_tuple(ndim, sizes), *steps = as_tuple(ndim, strides), *array = NULL;
     PyObject *made = shape && steps ? PyObject_CallFunction(make_empty, "OOii", shape, steps, dtype, index) : NULL;
@@ -164,6 +165,7 @@ static PyObject *new_array(int ndim, const int64_t *sizes, const int64_t *stride
     Py_XDECREF(steps);
     if (made && PyArg_ParseTuple(made, "OK", &array, &address)) Py_INCREF(array);
     Py_XDECREF(made);
+    if (array && PyObject_IS_GC(array)) PyObject_GC_UnTrack(array);
     *data = (void *)(uintptr_t)address;
     return array;
 }
