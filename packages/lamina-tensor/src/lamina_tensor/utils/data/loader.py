@@ -1,8 +1,10 @@
-"""Batches from a data set, made in this process."""
+"""Batches from a data set, made in this process or in workers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ...namespace import root
 from ...tensor import Tensor
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from .workers import Workers
 
 __all__ = ["DataLoader", "default_collate"]
 
@@ -54,29 +57,81 @@ def pinned(batch: Any) -> Any:
     return type(batch)(pinned(part) for part in batch) if isinstance(batch, tuple | list) else batch
 
 
+def _itself(item: Any) -> Any:
+    return item
+
+
+@dataclass(frozen=True)
+class _Fetch:
+    """Makes one batch, here or in a worker: of a data set by indices, or of a stream.
+
+    single: items are no batches. size: of a batch of a stream, None where they are single.
+    """
+
+    collate: Callable[[Any], Any]
+    single: bool
+    size: int | None
+    drop_last: bool
+
+    def __call__(self, source: Any, indices: Any) -> Any:
+        """Raises StopIteration at the end of a stream."""
+        if indices is not None:
+            return self.collate(source[indices] if self.single else [source[index] for index in indices])
+        if self.size is None:
+            return self.collate(next(source))
+        batch = list(islice(source, self.size))
+        if not batch or (self.drop_last and len(batch) < self.size):
+            raise StopIteration
+        return self.collate(batch)
+
+
 class DataLoader:
-    """Iterates over batches. ``num_workers`` other than 0 is refused: loading happens in this process."""
+    """Iterates over batches, made here or by ``num_workers`` processes ahead of time.
+
+    Args:
+        timeout: seconds to wait for a worker's batch; 0: for ever.
+        worker_init_fn: called in each worker with its number.
+        multiprocessing_context: how workers are started (``"fork"``, ``"spawn"``, ``"forkserver"``).
+        prefetch_factor: batches that each worker makes ahead; 2 where there are workers.
+        persistent_workers: workers live for all iterations.
+
+    Raises:
+        ValueError: options that exclude each other.
+    """
 
     def __init__(
         self,
         dataset: Any,
         batch_size: int | None = 1,
-        shuffle: bool = False,
+        shuffle: bool | None = None,
         sampler: Any = None,
         batch_sampler: Any = None,
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
         generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
     ) -> None:
-        if num_workers:
-            raise ValueError("DataLoader loads in this process only: num_workers must be 0")
+        if num_workers < 0:
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing")
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if not num_workers and (prefetch_factor is not None or persistent_workers):
+            raise ValueError("prefetch_factor and persistent_workers need num_workers > 0")
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
-        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
-        collate = collate_fn or (default_collate if batch_size is not None else lambda item: item)
-        self.collate_fn = (lambda batch: pinned(collate(batch))) if pin_memory else collate
+        self.dataset, self.batch_size, self.drop_last, self.pin_memory = dataset, batch_size, drop_last, pin_memory
+        self.num_workers, self.prefetch_factor = num_workers, 2 if prefetch_factor is None else prefetch_factor
+        self.timeout, self.worker_init_fn, self.persistent_workers = timeout, worker_init_fn, persistent_workers
+        self.multiprocessing_context = multiprocessing_context
+        self.collate_fn = collate_fn or (default_collate if batch_size is not None else _itself)
+        self._workers: Workers | None = None
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
             return
@@ -88,27 +143,52 @@ class DataLoader:
         self.batch_sampler = batch_sampler
 
     def __iter__(self) -> Iterator[Any]:
-        if self._iterable:
-            yield from self._from_stream()
-        elif self.batch_sampler is None:
-            for index in self.sampler:
-                yield self.collate_fn(self.dataset[index])
-        else:
-            for indices in self.batch_sampler:
-                yield self.collate_fn([self.dataset[index] for index in indices])
+        batches = self._by_workers() if self.num_workers else self._here()
+        return map(pinned, batches) if self.pin_memory else batches
 
-    def _from_stream(self) -> Iterator[Any]:
-        if self.batch_size is None:
-            yield from map(self.collate_fn, self.dataset)
+    def _fetch(self) -> _Fetch:
+        single = not self._iterable and self.batch_sampler is None
+        return _Fetch(self.collate_fn, single, self.batch_size, self.drop_last)
+
+    def _indices(self) -> Iterator[Any]:
+        if self._iterable:
+            return iter(())
+        return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _here(self) -> Iterator[Any]:
+        fetch = self._fetch()
+        if not self._iterable:
+            for indices in self._indices():
+                yield fetch(self.dataset, indices)
             return
-        batch: list[Any] = []
-        for item in self.dataset:
-            batch.append(item)
-            if len(batch) == self.batch_size:
-                yield self.collate_fn(batch)
-                batch = []
-        if batch and not self.drop_last:
-            yield self.collate_fn(batch)
+        stream = iter(self.dataset)
+        while True:
+            try:
+                batch = fetch(stream, None)
+            except StopIteration:
+                return
+            yield batch
+
+    def _by_workers(self) -> Iterator[Any]:
+        workers = self._workers
+        if workers is None:
+            workers = Workers(
+                self.dataset, self._fetch(), self.num_workers, self.worker_init_fn, self.multiprocessing_context,
+                self.prefetch_factor, self.timeout,
+            )  # fmt: skip
+        self._workers = workers if self.persistent_workers else None
+        try:
+            yield from workers.batches(self._indices())
+        except Exception:
+            self._workers = None
+            raise
+        finally:
+            if self._workers is not workers:
+                workers.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_workers", None) is not None:
+            self._workers.stop()
 
     def __len__(self) -> int:
         if self._iterable:
