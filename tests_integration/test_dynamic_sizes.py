@@ -115,3 +115,14 @@ def test_arguments_of_size_one_that_broadcast_get_their_gradient(shape: tuple[in
 
     assert_same(gradients(program), gradients(lamina.compile(program, dynamic=True)), 1e-5, str(shape))
     assert outcome().breaks == 0 and outcome().graphs == 1
+
+
+def test_positions_that_are_constants_do_not_fix_the_size() -> None:
+    def program(x: Any) -> Any:
+        return x.index_select(0, lamina.tensor([1, 0, -1 % 2]))
+
+    compiled = lamina.compile(program, dynamic=True)
+    for size in (4, 8, 2):
+        x = lamina.randn(size, 3)
+        assert_same(program(x), compiled(x), 0.0, str(size))
+    assert outcome().graphs == 1

@@ -37,6 +37,7 @@ from .kernels import KERNELS, UFUNCS, VIEWS, dtype_mask
 from .layouts import in_inferred_layout
 from .plan import Plan, plan_of
 from .storage import FakeStorage, TracedStorage
+from .traced_sizes import tracer_for_sizes
 from .views import mark_view
 
 __all__ = ["FAST", "create", "dispatch", "dispatch_fast", "make_fast", "slow_call", "slow_resolved", "specs_of"]
@@ -127,7 +128,7 @@ def dispatch(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
             return _run_body(op, args, kwargs)
         if not (bits & _NO_DATA and op.alias is False):
             return _run_body_recorded(op, args, kwargs, grad)
-    if bits & _NO_DATA:
+    if bits & _NO_DATA or (MODES.creator is not None and tracer_for_sizes(args, kwargs) is not None):
         out = _run_without_data(op, args, kwargs)
     else:
         out = _run_arrays(plan, args, kwargs, bits)
@@ -353,6 +354,8 @@ def _run_without_data(op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any
             break
     specs, named = specs_of(args), specs_of(kwargs)
     spec = op.infer(specs, named)
+    if tracer is None:
+        tracer = tracer_for_sizes(args, kwargs)
     if tracer is None:
         out = run_fake(op, args, kwargs, spec, specs, named)
     else:
