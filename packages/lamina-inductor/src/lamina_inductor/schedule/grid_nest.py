@@ -14,24 +14,22 @@ Few long reductions are split: one phase makes a partial result per block, the n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from lamina_fx import DType, int64
-from lamina_fx.symbolic import Min, Symbol
+from lamina_fx.symbolic import Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import Accumulate, Accumulator, Let, Load, Loop, Stmt, Store
+from ..ir.kernel import Load, Loop, Stmt, Store
 from ..ir.loops import Index, Size, Value
-from .blocks import as_index, closure, feed, in_order
+from .blocks import as_index
 from .coalesce import coalesce, fast_axis, order_axes
 from .emitter import Emitter, Reduce, Unfusable, linear_index
-from .flat import Flat, Info, analyse, substitute
+from .flat import Flat, analyse
 from .groups import axis_symbol
 from .late_nest import late_nest, late_reductions
 from .row_nest import Partial
 from .rows import flat_rows
+from .split_reduction import is_root, of_row, split_reduction, sweep
 from .staged_nest import column_blocks, staged_nest
 from .tile_nest import tile_nest
 from .waves import makes_wave
@@ -88,7 +86,7 @@ def grid_nest(
         return phases, partials, "whole rows and sums over them"
     block = _split_block(flat, x, r)
     if block is not None and _is_plain(flat):
-        return _split(flat, x, r, block, spare + 2)
+        return split_reduction(flat, x, r, block, spare + 2)
     staged = _staged(flat, x, r, block is not None, spare + 2)
     if staged is not None:
         return *staged, "rows in stages"
@@ -110,51 +108,14 @@ def _passes(flat: Flat, r: Symbol, late: Any = None) -> list[Stmt]:
     ``late``: see ``late_nest``."""
     body: list[Stmt] = []
     for level in range(1 + max(i.level for i in flat.info.values())):
-        body.extend(i.stmt for i in flat.info.values() if i.level == level and _of_row(flat, i))
-        roots = [i for i in flat.info.values() if _is_root(flat, i, level)]
+        body.extend(i.stmt for i in flat.info.values() if i.level == level and of_row(flat, i))
+        roots = [i for i in flat.info.values() if is_root(flat, i, level)]
         adds = late(level, True) if late is not None else []
         if roots or adds:
-            body.append(_sweep(flat, r, roots, "", adds))
+            body.append(sweep(flat, r, roots, "", adds))
         if late is not None:
             body.extend(late(level, False))
     return body
-
-
-def _of_row(flat: Flat, info: Info) -> bool:
-    return type(info.stmt) is not Reduce and not (info.axes & flat.inner) and not info.late
-
-
-def _is_root(flat: Flat, info: Info, level: int) -> bool:
-    if info.late:
-        return False
-    if type(info.stmt) is Reduce:
-        return info.level == level + 1
-    return type(info.stmt) is Store and info.level == level and bool(info.axes & flat.inner)
-
-
-def _inside(flat: Flat, roots: list[Info]) -> list[Info]:
-    """What one pass computes per element, in order: down from its roots to values of the row."""
-    keys: set[Any] = set()
-    for root in roots:
-        keys |= closure(flat, [root.key], lambda i, root=root: i is not root and not (i.axes & flat.inner))
-    return in_order(flat, keys)
-
-
-def _sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str, adds: Sequence[Stmt] = ()) -> Loop:
-    inside: list[Stmt] = []
-    sums: list[Accumulator] = []
-    fed = [flat.info[a] for stmt in adds if type(stmt) is Let for a in stmt.args if a in flat.info]
-    for info in _inside(flat, [*roots, *fed]):
-        if type(info.stmt) is Reduce:
-            name = info.stmt.name + suffix
-            sums.append(Accumulator(name, info.stmt.dtype, info.stmt.kind))
-            inside.append(feed(info.stmt, name))
-            if suffix and _is_place(info.stmt):
-                sums.append(Accumulator(f"{name}v", info.stmt.dtype, info.stmt.kind[3:]))
-                inside.append(Accumulate(f"{name}v", info.stmt.value))
-        else:
-            inside.append(info.stmt)
-    return Loop(r, as_index(flat.sizes[r]), "simd", (*inside, *adds), tuple(sums))
 
 
 # -- split reductions ------------------------------------------------------------------------------------
@@ -199,62 +160,6 @@ def _is_plain(flat: Flat) -> bool:
         if info.level and info.axes & flat.inner:
             return False
     return True
-
-
-def _split(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> tuple[tuple[Loop, ...], list[Partial], str]:
-    kept: Any = flat.sizes.get(x, 1)
-    reduced: Any = flat.sizes[r]
-    blocks = (reduced + block - 1) // block
-    part, place = axis_symbol(spare, kept * blocks), axis_symbol(spare + 1, block)
-    reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
-    results = [(f"{stmt.name}_p{end}", dtype) for stmt in reduces for end, dtype in _results(stmt)]
-    params = {name: f"p{k}" for k, (name, _) in enumerate(results)}
-    number = part // kept
-    moved: dict[Any, Any] = {x: part % kept, r: number * block + place}
-    cut = _moved(flat, moved, {part: kept * blocks, place: Min(block, reduced - number * block)})
-    first = _first_phase(cut, part, place, params)
-    again = axis_symbol(spare + 2, blocks)
-    sums = tuple([Accumulator(s.name, s.dtype, s.kind) for s in reduces])
-    combine: list[Stmt] = []
-    index = again * kept + (x if kept > 1 else 0)
-    for stmt in reduces:
-        q = f"{stmt.name}_q"
-        combine += [Load(f"{q}{end}", d, params[f"{stmt.name}_p{end}"], index) for end, d in _results(stmt)]
-        combine.append(Accumulate(stmt.name, f"{q}v", q) if _is_place(stmt) else Accumulate(stmt.name, q))
-    of_row = [i for i in flat.info.values() if _of_row(flat, i)]
-    before = [i.stmt for i in of_row if not i.level]
-    after = [i.stmt for i in of_row if i.level]
-    loop = Loop(again, as_index(blocks), "simd", tuple(combine), sums)
-    second = Loop(x, as_index(kept), "parallel", (*before, loop, *after))
-    partials = [Partial(params[name], dtype, kept * blocks) for name, dtype in results]
-    return (first, second), partials, "split reduction"
-
-
-def _is_place(stmt: Reduce) -> bool:
-    """Does it find where an extremum is? Then a block hands on the extremum, too, to compare it with others'."""
-    return stmt.kind.startswith("arg")
-
-
-def _results(stmt: Reduce) -> list[tuple[str, DType]]:
-    """What a block hands on: endings of names, and dtypes."""
-    return [("", int64), ("v", stmt.dtype)] if _is_place(stmt) else [("", stmt.dtype)]
-
-
-def _moved(flat: Flat, mapping: dict[Any, Any], sizes: dict[Symbol, Any]) -> Flat:
-    """The same statements over other axes, of which the last one is reduced."""
-    axes = list(sizes)
-    inner = frozenset(axes[-1:])
-    moved = [replace(s, axes=inner) if type(s) is Reduce else substitute(s, mapping) for s in flat.statements]
-    return analyse(moved, axes, sizes, inner)
-
-
-def _first_phase(flat: Flat, part: Symbol, place: Symbol, params: dict[str, str]) -> Loop:
-    roots = [i for i in flat.info.values() if _is_root(flat, i, 0)]
-    needed = closure(flat, [r.key for r in roots], lambda i: False)
-    before = [i.stmt for i in in_order(flat, needed) if _of_row(flat, i)]
-    after = [Store(param, part, name) for name, param in params.items()]
-    body = (*before, _sweep(flat, place, roots, "_p"), *after)
-    return Loop(part, as_index(flat.sizes[part]), "parallel", body)
 
 
 # -- scatters --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lamina_fx.symbolic import Min, Symbol
+from lamina_fx.symbolic import Integer, Min, Symbol
 
 from ..ir.kernel import Loop, Store
 from .coalesce import coalesce, fast_axis, order_axes
@@ -17,6 +17,7 @@ from .pointwise_nest import pointwise_nest
 from .row_nest import Partial, row_nest
 from .row_passes import KEEP_LIMIT
 from .scan_nest import scan_nest
+from .split_reduction import split_reduction
 from .trace import rows_of
 
 __all__ = ["build_nest"]
@@ -26,6 +27,9 @@ SMALL = 1 << 13
 
 SPLIT = 4096
 """Elements of one block of a long full reduction."""
+
+SEARCHED = 1 << 15
+"""Elements that one thread searches for an extremum's place at a time."""
 
 COLUMN_LIMIT = 1 << 14
 """Columns up to which partial sums per chunk of rows are kept rather than tiles of columns."""
@@ -94,6 +98,10 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
     has_late = any(type(s) is Reduce and s.axes != flat.inner for s in flat.statements)
     if not flat.rows and not feeds_main and not has_arg:
         return _full(flat)
+    if has_arg and not flat.rows and not feeds_main and len(flat.axes) == 1:
+        total = flat.extent(flat.axes)
+        if type(total) is not int or total > SEARCHED:
+            return _searched(flat)
     if fast is None or fast in flat.inner or has_arg:
         return (*row_nest(flat if has_arg else _long_rows(flat)), "rows")
     if has_late:
@@ -105,6 +113,12 @@ def _reduced(flat: Flat, fast: Symbol | None) -> tuple[tuple[Loop, ...], list[Pa
         turned = analyse(flat.statements, [*_inner(flat), *flat.rows], flat.sizes, frozenset(flat.rows))
         return (*row_nest(turned), "columns by partial sums")
     return column_nest(flat, fast), [], "columns by tiles"
+
+
+def _searched(flat: Flat) -> tuple[tuple[Loop, ...], list[Partial], str]:
+    """The place of an extremum of everything: each block's, then the first of the best."""
+    phases, partials, _ = split_reduction(flat, axis_symbol(1, 1), flat.axes[0], SEARCHED, 2)
+    return tuple([replace(phase, grain=Integer(1)) for phase in phases]), partials, "all by partial results"
 
 
 def _long_rows(flat: Flat) -> Flat:

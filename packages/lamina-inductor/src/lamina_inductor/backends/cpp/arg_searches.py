@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from lamina_fx import DType
 from lamina_fx.dtype import bool_, int32, int64
-from lamina_fx.symbolic import Integer, as_expr
+from lamina_fx.symbolic import Expr, Integer, as_expr
 
 from ...ir.kernel import Accumulate, Accumulator, IndexValue, Kernel, Let, Load, Loop, Stmt, walk
 from ...lower.pointwise import COSTS
@@ -52,10 +52,10 @@ def _block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _fits(loop: Loop) -> bool:
-    """Pure, cheap, over positions that are the loop's own and elements side by side."""
+    """Pure, cheap, over positions that are the loop's own, from some place on, and elements side by side."""
     if loop.step != 1:
         return False
-    own = {s.name for s in loop.body if type(s) is IndexValue and s.expr is loop.axis}
+    own = {s.name for s in loop.body if type(s) is IndexValue and _begin(s, loop) is not None}
     lets = sum(COSTS.get(s.op, 1) for s in loop.body if type(s) is Let)
     arg = {a.name for a in _positions(loop)}
     plain = all(a.dtype is not bool_ and a.init is None for a in _positions(loop))
@@ -63,6 +63,12 @@ def _fits(loop: Loop) -> bool:
     feeds = [s for s in loop.body if type(s) is Accumulate and s.accumulator in arg]
     near = all(_step(s, loop) in (0, 1) for s in loop.body if type(s) is Load)
     return plain and known and near and lets <= _CHEAP and all(s.index in own and type(s.value) is str for s in feeds)
+
+
+def _begin(position: IndexValue, loop: Loop) -> Expr | None:
+    """The first position of a loop over neighbours; None: these are others."""
+    begin = as_expr(position.expr) - loop.axis
+    return None if loop.axis in begin.free_symbols else begin
 
 
 def _step(load: Load, loop: Loop) -> int | None:
@@ -74,7 +80,9 @@ def _step(load: Load, loop: Loop) -> int | None:
 
 def _place_dtype(loop: Loop) -> DType:
     """Positions of 32 bits are as many in a vector as floats."""
-    return int32 if type(loop.extent) is Integer and loop.extent.value < 1 << 31 else int64
+    most = as_expr(loop.extent).range()[1]
+    known = most.value if type(most) is Integer else most
+    return int32 if type(known) is int and known < 1 << 31 else int64
 
 
 def _searched(loop: Loop) -> list[Stmt]:
@@ -94,12 +102,22 @@ def _searched(loop: Loop) -> list[Stmt]:
         if type(s) is Accumulate and s.accumulator in arg:
             again += _hit(s, arg[s.accumulator], best[s.accumulator], place)
     found = tuple([Accumulator(f"{name}_first", place, "min") for name in arg])
-    results = [Let(name, int64, "convert_element_type", (f"{name}_first",)) for name in arg]
+    results = [stmt for s in loop.body if type(s) is Accumulate and s.accumulator in arg for stmt in _result(s, loop)]
     return [
         replace(loop, body=tuple(first), accumulators=accumulators),
         replace(loop, body=tuple(again), accumulators=found),
         *results,
     ]
+
+
+def _result(feed: Accumulate, loop: Loop) -> list[Stmt]:
+    """The position, where those of the loop begin somewhere else than at 0."""
+    name = feed.accumulator
+    begin = next(_begin(s, loop) for s in loop.body if type(s) is IndexValue and s.name == feed.index)
+    if begin is None or (type(begin) is Integer and begin.value == 0):
+        return [Let(name, int64, "convert_element_type", (f"{name}_first",))]
+    place = Let(f"{name}_place", int64, "convert_element_type", (f"{name}_first",))
+    return [place, IndexValue(f"{name}_begin", int64, begin), Let(name, int64, "add", (place.name, f"{name}_begin"))]
 
 
 def _hit(feed: Accumulate, accumulator: Accumulator, best: str, place: DType) -> list[Stmt]:
