@@ -24,7 +24,8 @@ def check_kernels(name: str, sm: int) -> None:
         assert f".target sm_{sm}" in compiled.ptx
         assert compiled.cubin[:4] == b"\x7fELF"
         assert compiled.registers is None or 0 < compiled.registers <= 255
-        assert (compiled.spills or 0) <= 32  # triton 3.6 keeps a table of 32 bytes for sin and cos on the stack
+        # a table of 32 bytes for sin and cos, by triton 3.6; 64 bytes of waves with few registers, by 3.9
+        assert (compiled.spills or 0) <= 64
 
 
 @pytest.mark.parametrize("sm", [80, 90])
