@@ -187,8 +187,9 @@ class DataLoader:
                 workers.stop()
 
     def __del__(self) -> None:
-        if getattr(self, "_workers", None) is not None:
-            self._workers.stop()
+        workers = getattr(self, "_workers", None)
+        if workers is not None:
+            workers.stop()
 
     def __len__(self) -> int:
         if self._iterable:
