@@ -25,8 +25,15 @@ _MISMATCH = error(RuntimeError, r"do not broadcast", tensor(2, 3), tensor(2, 4))
 # -- powers ----------------------------------------------------------------------------------------------
 
 
+def _is_number(value: Any, number: float) -> bool:
+    """Is it this number of the host, and no tensor on a device, which would have to be waited for?"""
+    if not isinstance(value, (np.ndarray, np.generic)) or value.ndim or value.dtype.kind != "f":
+        return False
+    return float(value) == number
+
+
 def _power(xp: Any, a: Any, b: Any) -> Any:
-    if isinstance(b, (np.ndarray, np.generic)) and b.ndim == 0 and b.dtype.kind == "f" and b == -0.5:
+    if _is_number(b, -0.5):
         return xp.reciprocal(xp.sqrt(a))  # of -0.0 and -inf as PyTorch and compiled code; 0.5 is a root in NumPy, too
     if a.dtype.kind not in "iu" or b.dtype.kind == "u" or not (getattr(xp, "capturing", False) or (b < 0).any()):
         return xp.power(a, b)
