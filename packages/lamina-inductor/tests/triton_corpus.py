@@ -96,9 +96,20 @@ def beside(dtype: Any) -> tuple[np.ndarray, ...]:
         return x, y, np.nextafter(x, y)
 
 
+def beside_single() -> tuple[np.ndarray, ...]:
+    """The same of float32: zeros, subnormal numbers, the ends, and what lies between."""
+    info = np.finfo(np.float32)
+    edges = np.array([0, info.smallest_subnormal, 1e-40, info.tiny, 1, info.max, np.inf, np.nan], np.float32)
+    between = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
+    x = np.concatenate([edges, -edges, between, between * np.float32(1e-42)])
+    x, y = (a.reshape(-1) for a in np.broadcast_arrays(x[:, None], np.array([np.inf, 0.0, -1.0], np.float32)))
+    with np.errstate(all="ignore"):
+        return x, y, np.nextafter(x, y)
+
+
 def neighbours(x: Any, y: Any, wanted: Any) -> Any:
     found = ops.nextafter(x, y)
-    return ops.eq(found, wanted), ops.isnan(found), ops.signbit(found)
+    return ops.eq(found, wanted), ops.isnan(found), ops.signbit(ops.where(ops.isnan(found), 0.0, found))
 
 
 def extrema(x: Any) -> Any:
@@ -172,6 +183,7 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         (floats(70, dtype=np.float16),), 1,
     ),
     "neighbours in half": (neighbours, beside(np.float16), 1),
+    "neighbours": (neighbours, beside_single(), 1),
     "neighbours in bfloat16": (neighbours, beside(ml_dtypes.bfloat16), 1),
     "half sums": (lambda x: (ops.sum(x, 1), ops.add(x, x)), (floats(6, 40, dtype=np.float16),), 1),
     "dropout": (lambda s, x: ops.dropout_with_state(x, 0.3, s), (STATE, floats(11, 29)), 1),

@@ -1,7 +1,8 @@
 """``nextafter`` of half types, whose numbers kernels hold as float32: a step is one of the half type.
 
 Beyond the smallest normal numbers a step is one in the bits that both types have; below, numbers of float16 lie at
-equal distances, which are numbers of float32, and those of bfloat16 are subnormal in float32, too.
+equal distances, which are numbers of float32, and those of bfloat16 are subnormal in float32, too. float32 is done so
+as well, because the device library's function takes subnormal numbers for 0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Numbers of a half type among those of float32.
+    """Numbers of a type among those of float32.
 
     Attributes:
         step: between neighbours, in bits of float32.
@@ -36,7 +37,10 @@ class _Grid:
     largest: float | None = None
 
 
-_GRIDS = {float16: _Grid(1 << 13, 2.0**-24, 2.0**-14, 65504.0), bfloat16: _Grid(1 << 16, 2.0**-133)}
+_GRIDS = {
+    float16: _Grid(1 << 13, 2.0**-24, 2.0**-14, 65504.0), bfloat16: _Grid(1 << 16, 2.0**-133),
+    float32: _Grid(1, 2.0**-149),
+}  # fmt: skip
 
 
 @lowers("nextafter")
