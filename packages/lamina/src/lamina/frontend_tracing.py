@@ -88,7 +88,9 @@ class FrontendTracing:
         if value.numel() == 1:
             full = lamina_prims.operator("full")
             arguments = (tuple(value._sizes), value.item())
-            options = {"dtype": value.dtype}
+            options: dict[str, Any] = {"dtype": value.dtype}
+            if value.device.type != "cpu":
+                options["device"] = value.device
 
             def run() -> Any:
                 with fake_creation():

@@ -67,6 +67,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cross entropy": (lambda x: F.cross_entropy(x, lamina.arange(37, device=x.device) % 20), (X,)),
     "empty": (lambda x: x[:0] * 2, (X,)),
     "constant": (lambda x: x + lamina.tensor([0.5] * 20, device=x.device), (X,)),
+    "constants of one element": (
+        lambda x: (x * lamina.tensor([2.0], device=x.device), lamina.tensor(3, device=x.device) + x[0]), (X,),
+    ),
     "rotation of halves": (
         lambda x: x * 0.5 + lamina.cat((-x[:, 10:], x[:, :10]), 1) * (x * x).mean(1, keepdim=True), (X,),
     ),
@@ -112,6 +115,16 @@ def test_cross_entropy_of_many_classes_in_training(
 
     check(run, x)
     assert any(launch.name == "clear_counters" for launch in device.launches) is small
+
+
+def test_constants_lie_on_the_default_device(device: StubDevice) -> None:
+    lamina.set_default_device("cuda")
+    try:
+        got = lamina.compile(lambda x: (x * lamina.tensor([2.0]), lamina.tensor([1.5])))(X.cuda())
+    finally:
+        lamina.set_default_device(None)
+    assert [g.device.type for g in got] == ["cuda", "cuda"] and got[1].item() == 1.5
+    np.testing.assert_array_equal(got[0].cpu().numpy(), 2 * X.numpy())
 
 
 def test_a_chain_is_one_launch(device: StubDevice) -> None:
