@@ -45,9 +45,12 @@ def attention_candidates(problem: AttentionProblem) -> tuple[AttentionCandidate,
     """All that may be tried."""
     found = _tiles(problem)
     if problem.backward:
-        limited = [replace(c, registers=168) for c in found if c.precision == "ieee" and problem.width <= 64][:4]
-        found += limited if problem.dtype != "float32" else []
+        if problem.dtype != "float32":
+            limit = 168 if problem.width <= 64 else 255  # three programs, or two, on a multiprocessor
+            found += [replace(c, registers=limit) for c in found[:4]]
         return tuple(found + ([replace(c, descriptors=True) for c in found] if problem.described else []))
+    if problem.mask and problem.dtype != "float32":
+        found.append(AttentionCandidate(128, 128, 8, 2, registers=128))
     if problem.overlaps and problem.queries > FEW:
         tile = _OVERLAPPED[problem.width]
         found.append(AttentionCandidate(*tile, descriptors=True, overlapped=True))
@@ -86,7 +89,7 @@ def estimate_attention(
     if problem.dtype == "float32" and candidate.precision == "ieee":
         rate *= {16: 0.1, 32: 0.3, 64: 0.5}.get(min(kept, walked), 0.5)
     elif candidate.precision == "tf32x3":
-        rate *= {16: 0.1, 32: 0.14}.get(min(kept, walked), 0.16)
+        rate *= {16: 0.1, 32: 0.14}.get(min(kept, walked), 0.16) * (1.25 if max(kept, walked) >= 64 else 1.0)
     else:
         rate *= {16: 0.2, 32: 0.63}.get(min(kept, walked), 0.75) if problem.backward else _forward_rate(candidate)
     arithmetic = products * kept * steps * (problem.width + problem.value_width) / rate
@@ -95,10 +98,12 @@ def estimate_attention(
     one = (max(arithmetic, elementwise) + overlap * min(arithmetic, elementwise)) * busy
     one *= 1.1 if candidate.stages < 3 else 1.0
     one *= 1.15 if problem.backward and registers > 200 else 1.0
+    one *= 1.3 if problem.backward and resident == 1 else 1.0
+    one *= 0.8 if problem.mask and candidate.registers == 128 else 1.0  # most tiles of a mask are whole, or empty
     one *= 0.8 if candidate.descriptors and kept == walked == 64 else 1.0
     start = 1.5e-6
     if candidate.overlapped:  # faster tiles, which are waited for longer in the beginning
-        one, start = one * 0.7, 3e-6
+        one, start = one * 0.7, 2e-6
     waves = -(-programs // (gpu.multiprocessors * busy))
     time = waves * (one + start)
     if not problem.backward:

@@ -17,9 +17,9 @@ from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
 from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for, store_row, total_lines
-from .attention_text import HELD, MOST_EDGES, Scores, edge_tiles, held, lead_lines, padded, rows_at
+from .attention_text import HELD, Scores, edge_tiles, held, lead_lines, padded, rows_at
 from .gemm import ceil_div
-from .kernel_text import KernelText, is_multiple
+from .kernel_text import KernelText
 from .mask_lists import mask_lists
 
 __all__ = ["attention_backward_launches"]
@@ -177,18 +177,13 @@ class _Walk:
             self._loop("n", "0", "whole", diagonal=False, tail=False)
             return
         edge, count = edges
-        self._edges("n", edge, count)
+        if count:
+            text.add(f"edge = {edge}")
+        for number in range(count):
+            text.add(f"base = edge{f' + {number * scores.block_n}' if number else ''}")
+            self._body("n", diagonal=True, tail=True)
         if edge != "0":
             self._loop("n", "0", "edge" if count else edge, diagonal=False, tail=False)
-
-    def _edges(self, over: str, edge: str, count: int) -> None:
-        """``count`` tiles from ``edge``, one behind the other."""
-        if count:
-            self.text.add(f"edge = {edge}")
-        for number in range(count):
-            block = self.scores.block_n if over == "n" else self.scores.block_m
-            self.text.add(f"base = edge{f' + {number * block}' if number else ''}")
-            self._body(over, diagonal=True, tail=True)
 
     def _walk_queries(self) -> None:
         text, scores = self.text, self.scores
@@ -199,27 +194,12 @@ class _Walk:
         if not self.step.causal:
             self._loop("m", "0", queries, diagonal=False, tail=True)
             return
-        count = self._edges_of_queries()
-        if count:
-            self._edges("m", "start // BLOCK_M * BLOCK_M", count)
-            self._loop("m", f"edge + {count * scores.block_m}", queries, diagonal=False, tail=True)
-            return
         text.add(
             "begin = start // BLOCK_M * BLOCK_M",
             f"mixed = min((start + BLOCK_N - 1 + BLOCK_M - 1) // BLOCK_M * BLOCK_M, {queries})",
         )
         self._loop("m", "begin", "mixed", diagonal=True, tail=True)
         self._loop("m", "mixed", queries, diagonal=False, tail=True)
-
-    def _edges_of_queries(self) -> int:
-        """Tiles of queries that the diagonal cuts; 0 where there may be fewer queries than that, or they are many."""
-        scores = self.scores
-        queries, keys = scores.queries, scores.keys
-        known = constant(queries), constant(keys)
-        enough = queries == keys or (None not in known and known[0] >= known[1])  # type: ignore[operator]
-        count = max(1, scores.block_n // scores.block_m)
-        fits = count == 1 or not scores.whole_m or is_multiple(queries, scores.block_n)
-        return count if enough and fits and count <= MOST_EDGES else 0
 
     def _walk_lists(self, over: str, tile: str) -> None:
         assert self.lists is not None

@@ -17,9 +17,10 @@ from lamina_fx import bool_, float32
 from ....ir.program import Attention, AttentionBackward, Operand
 from ..tiles import constant
 from .kernel_text import KernelText, is_multiple, is_stride
+from .offsets import places
 
 __all__ = [
-    "HELD", "LOG2E", "MOST_EDGES", "Scores", "can_describe_heads", "edge_tiles", "held", "lead_lines", "offset_of",
+    "HELD", "LOG2E", "Scores", "can_describe_heads", "edge_tiles", "held", "lead_lines", "offset_of",
     "padded", "rows_at",
 ]  # fmt: skip
 
@@ -238,10 +239,9 @@ class Scores:
         if name not in self.described:
             place = rows_at(self.text, operand, name, rows, columns)
             return f"tl.load({place}{self.mask(row_mask, self.width_mask(columns))})"
-        wide = ".to(tl.int32)" if self.text.wide else ""
-        lead = [f"{index}{wide}, " for index, kept in zip(_LEAD, _kept(operand), strict=True) if kept]
+        lead = [index for index, kept in zip(_LEAD, _kept(operand), strict=True) if kept]
         block, width = self._tile(name)
-        return f"{name}.load([{''.join(lead)}{start}, 0]).reshape({block}, {width})"
+        return f"{name}.load([{places(self.text, *lead, start)}, 0]).reshape({block}, {width})"
 
     def _tile(self, name: str) -> tuple[int, int]:
         width = self.value_width if name in _OF_VALUES else self.width
