@@ -8,7 +8,7 @@ keys and values come by the copy engine, ``STAGES`` tiles ahead. Several program
 other's gaps.
 
 Source: Shah et al. 2024 (FlashAttention-3), section 3.2, without its specialised warps. One stream of tiles through
-many blocks of queries was slower (189 to 198 us beside 179 us, 8 x 16 x 2048 x 64, causal): what it saves where a block
+many blocks of queries was slower (189 to 198 us beside 173 us, 8 x 16 x 2048 x 64, causal): what it saves where a block
 ends goes into counting what to load next.
 """
 
