@@ -7,13 +7,18 @@ from typing import Any
 from ..tiles import constant
 from .kernel_text import KernelText
 
-__all__ = ["batch_offset", "ceil_div", "matrix_index", "scaled"]
+__all__ = ["batch_offset", "ceil_div", "matrix_index", "places", "scaled"]
 
 
 def ceil_div(size: Any, block: int) -> Any:
     """Blocks that cover ``size`` elements."""
     known = constant(size)
     return (size + (block - 1)) // block if known is None else -(-known // block)
+
+
+def places(text: KernelText, *indices: str) -> str:
+    """Where a descriptor's block begins: indices of 32 bits, also where sizes have 64."""
+    return ", ".join([f"tl.cast({i}, tl.int32)" if text.wide else i for i in indices])
 
 
 def scaled(text: KernelText, index: str, stride: Any) -> str:
