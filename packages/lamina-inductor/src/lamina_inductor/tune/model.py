@@ -39,7 +39,7 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
         # The epilogue's operands lie otherwise than the sum; a persistent program's next tile is loaded meanwhile.
         exchange = tile * max(size, problem.epilogue_widest) if problem.epilogue_bytes else 0
         cut = bool(problem.epilogue) and not problem.taps and candidate.split == 1
-        slices = slices_of_tile(tile // threads, problem.epilogue_bytes > size) if cut else 1
+        slices = slices_of_tile(tile // threads, _is_heavy(problem)) if cut else 1
         if candidate.persistent:
             shared = pipeline + exchange // (slices if problem.epilogue_widest > size else max(2, slices))
         else:
@@ -62,11 +62,13 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
 
 
 def slices_of_tile(held: int, heavy: bool) -> int:
-    """In how many slices an epilogue finishes a tile. held: sums of a thread; heavy: it reads or writes more than one
-    whole matrix."""
-    if held < 128:
-        return 1
-    return 4 if heavy else 2
+    """In how many slices an epilogue finishes a tile. held: sums of a thread; heavy: it reads and writes three whole
+    matrices or more. (Less fits into registers as it is, and slices cost light epilogues a twentieth.)"""
+    return 4 if heavy and held >= 128 else 1
+
+
+def _is_heavy(problem: GemmProblem) -> bool:
+    return problem.epilogue_bytes >= 3 * _BYTES[problem.dtype]
 
 
 def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
@@ -130,6 +132,7 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     after *= 0.5 if candidate.persistent or busy > 1 else 1.0
     work = area * problem.epilogue_cost / (128.0 * 1.7e9) / (2 if busy > 1 or candidate.persistent else 1)
     fill = 1.0e-6 + 0.1e-6 * candidate.stages
+    fill += 4.8e-6 if _is_heavy(problem) and candidate.split == 1 else 0.0  # slices wait for what they read
     fill += 3.5e-6 if slots == 1 and not candidate.persistent else 0.0  # nothing hides how a program begins and ends
     waves = -(-programs // (gpu.multiprocessors * busy))
     last = programs - (waves - 1) * gpu.multiprocessors * busy

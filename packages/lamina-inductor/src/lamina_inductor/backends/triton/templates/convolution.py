@@ -16,14 +16,12 @@ from lamina_fx.symbolic import Symbol, as_expr
 from ....ir.program import Convolution, Operand
 from ....schedule.share import rename
 from ....tune.candidates import GemmCandidate
-from ....tune.model import slices_of_tile
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
 from .channels_last import pack, spatial_offset, spatial_parts
-from .convolution_boxes import box_of, has_rest, is_flat, write_boxes, write_flat_sum, write_rows
+from .convolution_boxes import box_of, has_rest, is_flat, write_boxes, write_flat_sum
 from .gemm import DTYPES, ceil_div, precision_of, scaled
-from .gemm_result import cut
 from .kernel_text import KernelText, is_multiple
 from .tile_writer import TileWriter, statements_of
 
@@ -132,7 +130,6 @@ def _main(
     tile = "tile" if config.persistent else "tl.program_id(0)"
     if config.descriptors and not is_flat(step):
         write_boxes(text, step, config, tile)
-        checks = _finish_boxes(text, step, config, sizes)
     else:
         text.block(GROUP=config.group)
         place_rows(text, step, sizes, tile)
@@ -141,24 +138,12 @@ def _main(
         else:
             declare(text, step)
             write_sum(text, step, config, sizes)
-        checks = write_result(text, step, config, sizes)
+    checks = write_result(text, step, config, sizes)
     text.depth = 0
     kernel, buffers, values = text.finish(
         warps=config.warps, stages=config.stages, origins=origins_of(step), checks=checks
     )
     return TritonLaunch(kernel, buffers, values, (programs,) if step.groups == 1 else (programs, step.groups))
-
-
-def _finish_boxes(text: KernelText, step: Convolution, config: GemmCandidate, sizes: Sizes) -> bool:
-    """The epilogue on slices of positions: a slice is turned around in less memory than a tile."""
-    held = config.block_m * config.block_n // (32 * config.warps)
-    slices = slices_of_tile(held, step.epilogue is not None)
-    checks = False
-    for number, name in enumerate(cut(text, "acc", slices, "BLOCK_N", "BLOCK_M")):
-        text.add(f"acc = {name}.T")
-        write_rows(text, step, config, number, slices)
-        checks = write_result(text, step, config, sizes, slices) or checks
-    return checks
 
 
 def _boxes(step: Convolution, config: GemmCandidate, sizes: Sizes) -> Any:
@@ -271,8 +256,8 @@ def only(step: Convolution, config: GemmCandidate, dims: str) -> str:
     return f", {' & '.join(parts)}" if parts else ""
 
 
-def write_result(text: KernelText, step: Convolution, config: GemmCandidate, sizes: Sizes, slices: int = 1) -> bool:
-    """Store the tile, or one of so many slices of its rows, and run the epilogue on it. Is there an index check?"""
+def write_result(text: KernelText, step: Convolution, config: GemmCandidate, sizes: Sizes) -> bool:
+    """Store the tile, and run the epilogue on it. Is there an index check?"""
     out = step.out
     if step.bias is not None:
         text.pointer("bias", step.bias.dtype, step.bias)
@@ -301,5 +286,4 @@ def write_result(text: KernelText, step: Convolution, config: GemmCandidate, siz
     masks = {d: name for d, name in masks.items() if name in only(step, config, "mn")}
     shapes = {"image_x": "x", "position_x": "x", "channel": "r"}
     writer = TileWriter(text, call, phase, shapes, masks, computed)
-    writer.rows = f"BLOCK_M // {slices}" if slices > 1 else "BLOCK_M"
     return writer.write_all([rename(s, mapping) for s in statements])

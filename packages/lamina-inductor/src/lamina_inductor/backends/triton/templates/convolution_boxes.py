@@ -15,13 +15,16 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from lamina_prims.memory_formats import channels_last_strides
+
 from ....ir.program import Convolution, Operand
 from ....tune.candidates import GemmCandidate
 from ..tiles import constant
 from .gemm import precision_of
 from .kernel_text import KernelText, is_multiple
+from .offsets import places as at
 
-__all__ = ["box_of", "can_describe_images", "has_rest", "is_flat", "write_boxes", "write_flat_sum", "write_rows"]
+__all__ = ["box_of", "can_describe_images", "has_rest", "is_flat", "write_boxes", "write_flat_sum"]
 
 HALF = ("bfloat16", "float16")
 
@@ -47,11 +50,17 @@ def can_describe_images(step: Convolution, tf32: bool, block_k: int = 32) -> boo
     return all(_is_read_in_steps(o) for o in (step.input, step.weight))
 
 
+def _steps(operand: Operand) -> tuple[Any, ...]:
+    """Strides with the channels last; those of dimensions with one element, which never count, are as if dense."""
+    dense = channels_last_strides(operand.shape)
+    return tuple([d if constant(n) == 1 else s for n, s, d in zip(operand.shape, operand.strides, dense, strict=True)])
+
+
 def _is_dense(weight: Operand) -> bool:
     """Are a filter's taps and channels one row in memory?"""
     step: int | None = constant(weight.shape[1])
     for dim in reversed(range(2, len(weight.shape))):
-        if step is None or constant(weight.strides[dim]) != step:
+        if step is None or constant(_steps(weight)[dim]) != step:
             return False
         step *= constant(weight.shape[dim]) or 0
     return True
@@ -62,7 +71,7 @@ def _is_read_in_steps(operand: Operand) -> bool:
     if constant(operand.strides[1]) != 1:
         return True
     size = operand.dtype.itemsize
-    outer = [s for d, s in enumerate(operand.strides) if d != 1]
+    outer = [s for d, s in enumerate(_steps(operand)) if d != 1]
     return is_multiple(operand.offset * size, 16) and all(is_multiple(s * size, 16) and constant(s) != 0 for s in outer)
 
 
@@ -80,9 +89,10 @@ def box_of(step: Convolution, positions: int) -> tuple[int, ...]:
 
 
 def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate, tile: str) -> None:
-    """The tile ``acc`` of number ``tile``, a row for each channel, and the ``channel`` of each."""
+    """The tile ``acc`` of number ``tile``, and where it lies: ``image``, ``position``, ``channel``, what is inside."""
     box = box_of(step, config.block_m)
-    sides = _sides(step, box)
+    names = ["image", *[f"at_{d}" for d in range(len(box) - 1)]]
+    sides = [*zip(names, (step.out.shape[0], *step.out.shape[2:]), box, strict=True)]
     _declare(text, step, config, box)
     outputs = int(constant(step.weight.shape[0]) or 0)
     text.add(
@@ -94,23 +104,16 @@ def write_boxes(text: KernelText, step: Convolution, config: GemmCandidate, tile
         count = -(-int(size) // side)
         text.add(f"start_{name} = rest % {count} * {side}", f"rest = rest // {count}")
     text.add(f"start_image = rest * {box[0]}")
-    _sum(text, step, config, [name for name, _, _ in sides])
-    text.add("n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
+    _sum(text, step, config, names)
+    text.add("acc = acc.T", "n = start_n + tl.arange(0, BLOCK_N)", "channel = n[None, :]")
+    _write_rows(text, sides)
     if outputs % config.block_n:
         text.add(f"inside_n = channel < {outputs}")
 
 
-def _sides(step: Convolution, box: tuple[int, ...]) -> list[tuple[str, Any, int]]:
-    """(name, size, side of the box) of each dimension."""
-    names = ["image", *[f"at_{d}" for d in range(len(box) - 1)]]
-    return [*zip(names, (step.out.shape[0], *step.out.shape[2:]), box, strict=True)]
-
-
-def write_rows(text: KernelText, step: Convolution, config: GemmCandidate, number: int, slices: int) -> None:
-    """The ``image`` and the ``position`` of each row of a slice of the tile, and which are inside of the result."""
-    sides = _sides(step, box_of(step, config.block_m))
-    start = f"{number} * (BLOCK_M // {slices}) + " if number else ""
-    text.add(f"row = {start}tl.arange(0, BLOCK_M{f' // {slices}' if slices > 1 else ''})")
+def _write_rows(text: KernelText, sides: list[tuple[str, Any, int]]) -> None:
+    """The image and the position of each row; ``sides``: (name, size, side of the box) of each dimension."""
+    text.add("row = tl.arange(0, BLOCK_M)")
     rest = "row"
     for name, _, side in reversed(sides[1:]):
         text.add(f"{name} = start_{name} + {rest} % {side}")
@@ -130,12 +133,13 @@ def is_flat(step: Convolution) -> bool:
     taps = prod([constant(n) or 0 for n in step.weight.shape[2:]])
     if taps != 1 or any(constant(p) != 0 for pair in step.padding for p in pair) or any(s != 1 for s in step.stride):
         return False
-    reach: Any = operand.strides[-1]
+    steps = _steps(operand)
+    reach: Any = steps[-1]
     for inner, outer in zip(
         range(len(operand.shape) - 1, 1, -1), (*range(len(operand.shape) - 2, 1, -1), 0), strict=True
     ):
         reach = reach * operand.shape[inner]
-        if constant(operand.strides[outer] - reach) != 0:
+        if constant(steps[outer] - reach) != 0:
             return False
     return True
 
@@ -158,7 +162,8 @@ def write_flat_sum(text: KernelText, step: Convolution, config: GemmCandidate) -
     text.add(
         "acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)",
         f"for c in range(0, {channels}, BLOCK_K):",
-        f"    acc = tl.dot(input.load([start_m, c]), weight.load([start_n, c]).T, acc{precision})",
+        f"    a, b = input.load([{at(text, 'start_m', 'c')}]), weight.load([{at(text, 'start_n', 'c')}])",
+        f"    acc = tl.dot(a, b.T, acc{precision})",
     )
 
 
@@ -179,7 +184,7 @@ def _declare(text: KernelText, step: Convolution, config: GemmCandidate, box: tu
 def _last(operand: Operand) -> Operand:
     """The operand with its channels as the last dimension; packed ones count their offset in bytes."""
     order = (0, *range(2, len(operand.shape)), 1)
-    shape, strides = (tuple([given[d] for d in order]) for given in (operand.shape, operand.strides))
+    shape, strides = (tuple([given[d] for d in order]) for given in (operand.shape, _steps(operand)))
     offset = operand.offset // operand.dtype.itemsize if operand.buffer == "scratch" else operand.offset
     return replace(operand, shape=shape, strides=strides, offset=offset)
 
@@ -202,6 +207,7 @@ def _sum(text: KernelText, step: Convolution, config: GemmCandidate, names: list
         f"for step in range({prod(window) * blocks}):",
         f"    c = step % {blocks} * BLOCK_K",
         f"    tap = step // {blocks}",
-        f"    a = input.load([start_image, {', '.join(reversed(places))}, c]).reshape(BLOCK_M, BLOCK_K)",
-        f"    acc = tl.dot(weight.load([start_n, tap * {channels} + c]), a.T, acc{precision})",
+        f"    a = input.load([{at(text, 'start_image', *reversed(places), 'c')}]).reshape(BLOCK_M, BLOCK_K)",
+        f"    b = weight.load([{at(text, 'start_n', f'tap * {channels} + c')}])",
+        f"    acc = tl.dot(b, a.T, acc{precision})",
     )

@@ -18,7 +18,7 @@ from ..program import TritonLaunch
 from ..tiles import constant
 from .gemm_result import slices_of, write_result
 from .kernel_text import KernelText, is_multiple, is_stride
-from .offsets import batch_offset, ceil_div, matrix_index, scaled
+from .offsets import batch_offset, ceil_div, matrix_index, places, scaled
 from .prologue import Prologue
 
 __all__ = ["Printed", "Product", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
@@ -257,8 +257,7 @@ def _load_described(product: Product, name: str, place: tuple[str, ...], block: 
     turned = constant(operand.strides[-1]) != 1
     place, block = (place[::-1], block[::-1]) if turned else (place, block)
     batch = _batch_dims(operand)
-    narrow = ".to(tl.int32)" if product.text.wide else ""
-    indices = [matrix_index(product.text, product.batch, d) + narrow for d in batch]
-    text = f"{name}.load([{', '.join([*indices, *place])}])"
+    indices = [matrix_index(product.text, product.batch, d) for d in batch]
+    text = f"{name}.load([{places(product.text, *indices, *place)}])"
     text += f".reshape({', '.join(block)})" if batch else ""
     return f"{text}.T" if turned else text

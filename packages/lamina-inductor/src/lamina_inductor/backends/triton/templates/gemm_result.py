@@ -1,8 +1,8 @@
 """What becomes of a product's tile: it is stored, or the kernel that follows is printed on it.
 
-Large tiles are finished in slices of their columns. Cutting a tile moves no element, and what a thread holds beside its
-sums (operands of the epilogue, its steps) is as much smaller: without it, gradients of activations did not fit into
-registers, which made them three times as slow.
+Where an epilogue moves several whole matrices, large tiles are finished in slices of their columns. Cutting a tile
+moves no element, and what a thread holds beside its sums (operands of the epilogue, its steps) is as much smaller:
+without it, gradients of activations did not fit into registers, which made them twice as slow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .kernel_text import KernelText, is_multiple
 from .offsets import batch_offset, scaled
 from .tile_writer import TileWriter, statements_of
 
-__all__ = ["cut", "masks_of", "slices_of", "write_result"]
+__all__ = ["masks_of", "slices_of", "write_result"]
 
 
 def masks_of(step: Gemm, config: GemmCandidate) -> dict[str, str]:
@@ -42,7 +42,7 @@ def slices_of(step: Gemm, config: GemmCandidate) -> int:
         whole = isinstance(stmt, (Load, Store)) and axes <= as_expr(stmt.index).free_symbols
         moved += whole and (type(stmt) is Store or buffers[stmt.buffer] != step.out.buffer)
     held = config.block_m * config.block_n // (32 * config.warps)
-    return slices_of_tile(held, moved > 1)
+    return slices_of_tile(held, moved >= 3)
 
 
 def write_result(text: KernelText, step: Gemm, slices: int = 1) -> bool:
@@ -57,7 +57,7 @@ def write_result(text: KernelText, step: Gemm, slices: int = 1) -> bool:
     if not is_multiple(n, text.blocks["BLOCK_N"]):
         masks["r"] = "inside_n"
     checks = False
-    for number, name in enumerate(cut(text, "acc", slices, "BLOCK_M", "BLOCK_N")):
+    for number, name in enumerate(_cut(text, "acc", slices, "BLOCK_N")):
         if slices > 1:
             wide = ".to(tl.int64)" if text.wide else ""
             side = f"BLOCK_N // {slices}"
@@ -69,15 +69,15 @@ def write_result(text: KernelText, step: Gemm, slices: int = 1) -> bool:
     return checks
 
 
-def cut(text: KernelText, name: str, slices: int, rows: str, side: str) -> list[str]:
-    """Names of the slices of a tile with ``rows`` rows and ``side`` columns, from left to right."""
+def _cut(text: KernelText, name: str, slices: int, side: str) -> list[str]:
+    """Names of the slices of a tile with ``side`` columns, from left to right."""
     if slices == 1:
         return [name]
     half = f"({side}) // 2" if " " in side else f"{side} // 2"
     text.add(
-        f"{name}_0, {name}_1 = tl.split(tl.permute(tl.reshape({name}, [{rows}, 2, {half}]), [0, 2, 1]))",
+        f"{name}_0, {name}_1 = tl.split(tl.permute(tl.reshape({name}, [BLOCK_M, 2, {half}]), [0, 2, 1]))",
     )
-    return [part for k in (0, 1) for part in cut(text, f"{name}_{k}", slices // 2, rows, half)]
+    return [part for k in (0, 1) for part in _cut(text, f"{name}_{k}", slices // 2, half)]
 
 
 def _store(text: KernelText, step: Gemm, mask: str) -> None:
