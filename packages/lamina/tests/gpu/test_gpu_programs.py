@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,6 @@ from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_inductor.backends.triton import TritonBackend
 from lamina_inductor.schedule import waves
 from lamina_prims import decompose, ops
-from lamina_tensor import cuda
-from lamina_tensor.cuda.stub_provider import StubProvider
 
 
 def check(fn: Callable[..., Any], *inputs: Any, tolerance: float = 1e-5) -> Any:
@@ -330,93 +327,3 @@ def test_two_devices_in_one_operator_are_an_error_at_the_users_line(
         wrap(fn)(X.cuda(), X)
     lines = [(entry.name, entry.lineno - fn.__code__.co_firstlineno) for entry in caught.traceback]
     assert ("fn", 1) in lines  # pytest counts lines from 0
-
-
-def test_memory_of_small_results_serves_again(device: StubDevice) -> None:
-    run, x = lamina.compile(lambda x: x.sin().sum(0)), X.cuda()
-    first = run(x)
-    kept, address = first.cpu(), first.data_ptr()
-    second = run(x + 1)
-    assert second.data_ptr() != address  # the first is alive
-    view = first[3:]
-    del first
-    third = run(x + 2)
-    assert third.data_ptr() not in (address, second.data_ptr())  # a view of it is
-    np.testing.assert_array_equal(view.cpu().numpy(), kept.numpy()[3:])
-    exported = lamina.from_dlpack(view)
-    del view
-    assert run(x + 3).data_ptr() != address
-    np.testing.assert_array_equal(exported.cpu().numpy(), kept.numpy()[3:])
-    del exported, third
-    places = [run(x).data_ptr() for _ in range(3)]
-    assert len(set(places)) == 1
-    with lamina.cuda.stream(lamina.cuda.Stream()):
-        elsewhere = run(x).data_ptr()
-    assert elsewhere != places[0]  # the stream of the first may still read there
-    np.testing.assert_allclose(second.cpu().numpy(), (X + 1).sin().sum(0).numpy(), rtol=1e-4, atol=1e-4)
-
-
-def test_the_driver_gets_back_what_the_pool_keeps_when_it_has_too_little(device: StubDevice) -> None:
-    x = X.cuda()
-    lamina.compile(lambda x: x.sin())(x)
-    kept = lamina.cuda.memory_reserved()
-    device.library.stub_short_of_memory(1)
-    got = lamina.compile(lambda x: x + lamina.tensor([0.5] * 20, device=x.device))(x)
-    np.testing.assert_allclose(got.cpu().numpy(), X.numpy() + 0.5)
-    assert lamina.cuda.memory_reserved() < kept + 1000  # the sine's result was given back, the sum's is new
-    device.library.stub_short_of_memory(2)
-    run = lamina.compile(lambda x: x + lamina.tensor([0.25] * 20, device=x.device), fullgraph=True)
-    with pytest.raises(MemoryError, match="memory for a constant failed: out of GPU memory"):
-        run(x)
-    np.testing.assert_allclose(run(x).cpu().numpy(), X.numpy() + 0.25)
-
-
-def test_no_more_than_a_bounded_amount_of_memory_is_kept(device: StubDevice) -> None:
-    run, x = lamina.compile(lambda x: x + 1), lamina.zeros(1 << 20).cuda()
-    gc.collect()
-    lamina.cuda.empty_cache()
-    before = lamina.cuda.memory_reserved()
-    with device.blind():
-        results = [run(x) for _ in range(24)]  # of 4 MiB
-        assert len({r.data_ptr() for r in results}) == 24
-        del results
-        assert 60 << 20 <= lamina.cuda.memory_reserved() - before <= 64 << 20
-        results = [run(x) for _ in range(24)]
-        assert len({r.data_ptr() for r in results}) == 24
-        del results
-    lamina.cuda.empty_cache()
-    assert lamina.cuda.memory_reserved() == before
-
-
-def test_kept_memory_is_given_back(device: StubDevice) -> None:
-    run, x = lamina.compile(lambda x: x.exp() + x.cos()), X.cuda()
-    gc.collect()
-    lamina.cuda.empty_cache()
-    before = lamina.cuda.memory_reserved()
-    run(x)
-    assert lamina.cuda.memory_reserved() > before
-    lamina.cuda.empty_cache()
-    assert lamina.cuda.memory_reserved() == before
-
-
-def test_workspaces_are_given_up_before_memory_is_said_to_be_short(device: StubDevice) -> None:
-    """An eager operator and a program get what an idle program's workspace holds: 32 MiB for the library's products."""
-    lamina.cuda.empty_cache()
-    before = cuda.use_provider(StubProvider(memory=40 << 20))
-    try:
-        x, fn = X.cuda(), lambda x: (x @ x.t()).softmax(-1).sum(0)
-        product = lamina.compile(fn)
-        wide = lamina.compile(lambda x: x[:, :, None] + lamina.zeros(37, 20, 3000, device=x.device))
-        for _ in range(2):
-            np.testing.assert_allclose(product(x).cpu().numpy(), fn(X).numpy(), rtol=1e-4)
-            assert lamina.cuda.memory_allocated() > 32 << 20
-            assert lamina.ones(20 << 20, device="cuda", dtype=lamina.uint8)[-1].item() == 1
-            product(x)
-            with device.blind():
-                assert wide(x).shape == (37, 20, 3000)
-        words = r"Tried to allocate 64.00 MiB. cuda:0 has (39.\d\d|40.00) MiB free of 40.00 MiB.* The largest: "
-        with pytest.raises(lamina.cuda.OutOfMemoryError, match=words):
-            lamina.empty(1 << 24, device="cuda")
-    finally:
-        lamina.cuda.empty_cache()
-        cuda.use_provider(before)
