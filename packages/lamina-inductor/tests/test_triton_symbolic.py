@@ -6,11 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from triton_symbolic import CASES
+from triton_templates import BF16, attention, backward, convolve, floats, gradients, kept_graph, matrices
 
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
+from lamina_prims import ops
 
 TRITON = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('triton')", reason="no triton here")
 
@@ -52,4 +55,30 @@ def test_kernels_compute_what_the_references_do(key: str, report: dict[str, str 
 @pytest.mark.parametrize("name", CASES)
 def test_kernels_compile(name: str) -> None:
     for kernel in TritonBackend().emit(CASES[name].graph()).kernels:
+        assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx
+
+
+def half(*shape: int) -> Any:
+    return floats(*shape, dtype=BF16)
+
+
+TEMPLATES: dict[str, tuple[Any, tuple[Any, ...], tuple[int, ...]]] = {
+    "batch and length": (lambda x, w: ops.gelu(ops.matmul(x, w)), (half(2, 45, 768), half(768, 3072)), (2, 45)),
+    "attention": (attention(causal=True), matrices((2, 12), 45, 45, 64, BF16), (2, 45)),
+    "attention's gradients": (
+        backward(causal=True), (*gradients((2, 12), 45, 64, BF16), *matrices((2, 12), 45, 45, 64, BF16)), (2, 45),
+    ),
+    "convolution of points": (convolve(), (half(5, 64, 28, 28), half(128, 64, 1, 1)), (5,)),
+    "convolution": (convolve(padding=1), (half(5, 64, 28, 28), half(128, 64, 3, 3)), (5,)),
+}  # fmt: skip
+
+
+@TRITON
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_of_unbounded_sizes_compile(name: str) -> None:
+    """What the planner chooses; indices have 64 bits, a descriptor's have 32."""
+    fn, inputs, symbolic = TEMPLATES[name]
+    kernels = TritonBackend().emit(kept_graph(fn, inputs, symbolic)).kernels
+    assert any("tl.dot" in kernel.source for kernel in kernels)
+    for kernel in kernels:
         assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx
