@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from feature_list import close, feature, raises
+from feature_list import close, feature, needs, raises
 
 
 def _network(lt: Any) -> Any:
@@ -249,3 +249,33 @@ def captured_graphs() -> None:
     assert y[0, 0].item() == 257 and not cuda.is_current_stream_capturing()
     step = cuda.make_graphed_callables(lambda a: (a * 2).sum(0), (lt.ones(4, 4, device="cuda"),))
     assert step(lt.eye(4, device="cuda")).tolist() == [2, 2, 2, 2]
+
+
+@feature
+def steps_of_symbolic_sizes() -> str:
+    """A GPT's step whose sizes are all symbolic, then of a marked batch that changes: one program, the CPU's losses."""
+    import gpt
+
+    needs("triton")
+    import lamina
+
+    def losses(device: str, wrap: Any, batches: tuple[int, ...]) -> list[float]:
+        run = wrap(gpt.training(lamina, gpt.SMALL, gpt.make(lamina, gpt.SMALL, device), device))
+        data = gpt.data(lamina, gpt.SMALL, device)
+        found = []
+        for batch in batches:
+            part = [d[:batch].contiguous() for d in data]
+            for tensor in part:
+                lamina.compiler.mark_dynamic(tensor, 0)
+            found.append(float(run(*part).item()))
+        return found
+
+    worst = 0.0
+    for dynamic, batches in ((True, (4, 4, 4)), (None, (4, 3, 2))):
+        before = len(lamina.compiler.records())
+        got = losses("cuda", lambda f, d=dynamic: lamina.compile(f, dynamic=d, fullgraph=True), batches)
+        assert len(lamina.compiler.records()) == before + 1
+        want = losses("cpu", lambda f: f, batches)
+        worst = max(worst, *(abs(a - b) / abs(b) for a, b in zip(got, want, strict=True)))
+    assert worst < 2e-3, worst
+    return f"losses within {worst:.0e}"
