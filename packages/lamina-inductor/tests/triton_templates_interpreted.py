@@ -16,7 +16,8 @@ os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
 
 import numpy as np
 import triton_interpreted as base
-from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, SYMBOLIC, emit_with, kept_graph
+from triton_convolutions import CONVOLUTIONS, SYMBOLIC_IMAGES
+from triton_templates import ATTENTIONS, GEMMS, SYMBOLIC, emit_with, kept_graph
 
 from lamina_fx import Graph, Interpreter
 from lamina_inductor.tune.candidates import label
@@ -64,7 +65,7 @@ def main(names: list[str]) -> None:
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     known = {name: (*case, ()) for name, case in (GEMMS | ATTENTIONS | CONVOLUTIONS).items()}
-    for name, (fn, inputs, candidates, symbolic) in (known | SYMBOLIC).items():
+    for name, (fn, inputs, candidates, symbolic) in (known | SYMBOLIC | SYMBOLIC_IMAGES).items():
         for candidate in candidates if not names or name in names else ():
             try:
                 graph = kept_graph(fn, inputs, symbolic)
