@@ -52,12 +52,11 @@ SMALL: dict[str, dict[str, int]] = {
         "COLUMN_STEP": 2, "FEW_PROGRAMS": 4, "FEW_RESULTS": 4, "SECTOR": 2, "BLOCK_AREA": 16, "BLOCK_WIDTH": 8,
     },
     "schedule.grid_nest": {
-        "BLOCK": 16, "COLUMN_BLOCK": 4, "FEW": 4, "WHOLE_ROW": 8, "SHORT_COLUMN": 4, "WAVE_BLOCK": 8, "WAVE_ROWS": 4,
+        "BLOCK": 16, "COLUMN_BLOCK": 4, "FEW": 4, "WHOLE_ROW": 8,
     },
     "schedule.staged_nest": {
         "FEWEST_ROWS": 2, "MOST_ROWS": 8, "MOST_BLOCKS": 8, "MANY_WARPS": 4, "AREA": 16, "BLOCK_WIDTH": 8,
     },
-    "schedule.waves": {"WIDTH": 2, "ROWS": 1, "BYTES": 600},
     "schedule.late_nest": {"CHUNKS": 2},
     "backends.triton.tables": {"MANY": 2},
 }  # fmt: skip

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from triton_corpus import CASES, WAVES, graph_of, small_waves
+from triton_corpus import CASES, graph_of
 from triton_float8 import FLOAT8_CASES
 
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
@@ -16,7 +16,9 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
         yield
 
 
-def check_kernels(name: str, sm: int) -> None:
+@pytest.mark.parametrize("sm", [80, 90])
+@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES])
+def test_kernels_compile(name: str, sm: int) -> None:
     fn, inputs, *_ = (CASES | FLOAT8_CASES)[name]
     for kernel in TritonBackend().emit(graph_of(fn, inputs)).kernels:
         compiled = compile_ptx(kernel, sm)
@@ -26,19 +28,6 @@ def check_kernels(name: str, sm: int) -> None:
         assert compiled.registers is None or 0 < compiled.registers <= 255
         # a table of 32 bytes for sin and cos, by triton 3.6; 64 bytes of waves with few registers, by 3.9
         assert (compiled.spills or 0) <= 64
-
-
-@pytest.mark.parametrize("sm", [80, 90])
-@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES])
-def test_kernels_compile(name: str, sm: int) -> None:
-    check_kernels(name, sm)
-
-
-@pytest.mark.parametrize("sm", [80, 90])
-@pytest.mark.parametrize("name", WAVES)
-def test_waves_compile(name: str, sm: int) -> None:
-    with small_waves():
-        check_kernels(name, sm)
 
 
 def test_products_and_sums_are_contracted_unless_forbidden() -> None:

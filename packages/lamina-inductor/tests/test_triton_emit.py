@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tracing import compiled
-from triton_corpus import CASES, WAVES, floats, graph_of, small_waves, standardise
+from triton_corpus import CASES, floats, graph_of, standardise
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32
 from lamina_fx.symbolic import ShapeEnv
@@ -46,28 +46,6 @@ def test_kernels_and_what_they_compute(name: str) -> None:
             want.astype(np.float64),
             *((1e-2,) if want.itemsize < 4 else (2e-5, 1e-6)),
         )
-
-
-@pytest.mark.parametrize("name", WAVES)
-def test_waves_are_one_launch_behind_cleared_counters(name: str) -> None:
-    with small_waves():
-        program = emitted(name)
-    clear, wave = program.launches
-    assert clear.kernel.name == "clear_counters" and clear.buffers[0] == wave.buffers[-1]
-    phases = program.program.kernels[0].body
-    assert wave.kernel.source.count("@triton.jit") == len(phases) + 1
-    assert wave.kernel.source.count("lm_await(") == wave.kernel.source.count("lm_done(") == len(phases) - 1
-    assert [name for name, _ in wave.kernel.parameters[-1:]] == ["counters"]
-
-
-def test_calls_of_a_wave_each_clear_the_counters() -> None:
-    def fn(x: Any, y: Any) -> Any:
-        return standardise(x), standardise(y)
-
-    with small_waves():
-        program = TritonBackend().emit(graph_of(fn, (floats(2048, 40), floats(2048, 40))))
-    names = [launch.kernel.name for launch in program.launches]
-    assert names == ["clear_counters", names[1]] * 2
 
 
 def test_names_say_operators_and_comments_the_line() -> None:
@@ -145,13 +123,10 @@ def of_shape(fn: Any, *shape: int) -> Graph:
     return decompose(graph, level="prims")
 
 
-COUNTERS, WAVE = Tile(1024), Tile(1)
-"""Of the kernel that clears the counters of a wave, and of the wave: its phases have tiles of their own."""
-
 TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
     "short rows side by side": (lambda x: ops.softmax(x, -1), (1 << 20, 64), (Tile(64, 64, True, 4),)),
     "a row in a tile": (lambda x: ops.softmax(x, -1), (16384, 4096), (Tile(1, 4096, True, 4),)),
-    "a wave over rows": (lambda x: ops.softmax(x, -1), (512, 40000), (COUNTERS, WAVE)),
+    "a row in steps": (lambda x: ops.softmax(x, -1), (512, 40000), (Tile(1, 2048, False, 8),)),
     "few long rows in stages": (
         lambda x: ops.softmax(x, -1), (8, 1 << 22),
         (Tile(1, 4096, True, 4), Tile(8, 1024, True, 16), Tile(1, 4096, True, 4)),
@@ -160,10 +135,12 @@ TILES: dict[str, tuple[Any, tuple[int, ...], tuple[Tile, ...]]] = {
     "columns in a tile": (standardise, (128, 4096), (Tile(32, 128, True, 8),)),
     "columns in steps": (standardise, (256, 1 << 15), (Tile(32, 128, False, 4),)),
     "few columns in stages": (
-        standardise, (1 << 16, 128), (Tile(128, 32, False, 4), Tile(8, 1024, True, 16), Tile(128, 32, True, 4)),
+        standardise, (1 << 16, 128),
+        (Tile(128, 32, False, 4, stages=3), Tile(8, 1024, True, 16), Tile(128, 32, True, 4)),
     ),
     "columns in stages": (
-        standardise, (4096, 4096), (Tile(1024, 4, False, 4), Tile(32, 64, True, 4), Tile(1024, 4, True, 4)),
+        standardise, (4096, 4096),
+        (Tile(1024, 4, False, 4, stages=3), Tile(32, 128, True, 8), Tile(1024, 4, True, 4)),
     ),
     "few columns in two phases": (
         lambda x: ops.sum(x, 0), (65536, 1024), (Tile(32, 128, False, 4), Tile(32, 128, True, 8)),

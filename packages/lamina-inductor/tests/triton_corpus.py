@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -14,10 +12,9 @@ import numpy as np
 from tracing import spec_of
 
 from lamina_fx import Graph, GraphBuilder, bfloat16, float16, float32, int32
-from lamina_inductor.schedule import waves
 from lamina_prims import decompose, operators, ops
 
-__all__ = ["CASES", "OPERATORS", "WAVES", "graph_of", "small_waves"]
+__all__ = ["CASES", "OPERATORS", "graph_of"]
 
 RNG = np.random.default_rng(7)
 STATE = np.array([-5, 2**40 + 3], np.int64)
@@ -224,24 +221,6 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         (floats(7, 90, dtype=ml_dtypes.bfloat16),), 1,
     ),
 }  # fmt: skip
-
-
-WAVES = (
-    "long columns of bfloat16", "long columns and what they come to", "batch norm of many rows",
-    "long rows standardised twice", "softmax over many rows",
-)  # fmt: skip
-"""Cases that are waves when slabs are small."""
-
-
-@contextlib.contextmanager
-def small_waves() -> Iterator[None]:
-    """Slabs of four columns or one row, whatever the number of elements."""
-    before = waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES
-    waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES = True, 4, 1, 0
-    try:
-        yield
-    finally:
-        waves.COLUMN_WAVES, waves.WIDTH, waves.ROWS, waves.BYTES = before
 
 
 OPERATORS: list[str] = sorted(

@@ -24,7 +24,7 @@ import triton.language as tl
 from tracing import copied, trace
 from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
-from triton_corpus import CASES, OPERATORS, WAVES, graph_of, small_waves
+from triton_corpus import CASES, OPERATORS, graph_of
 from triton_float8 import FLOAT8_CASES
 
 from lamina_fx import Graph, Interpreter
@@ -278,12 +278,6 @@ def case(name: str) -> str | None:
     return check(graph_of(fn, inputs), list(inputs))
 
 
-def wave(name: str) -> str | None:
-    """What is wrong with a case of the corpus as a wave: tickets are in the order of programs here."""
-    with small_waves():
-        return case(name.removesuffix(" as a wave"))
-
-
 def samples(id: str) -> str | None:
     """What is wrong with the samples of an operator."""
     wrong: list[str] = []
@@ -312,7 +306,7 @@ def main(names: list[str]) -> None:
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     runs: dict[str, Any] = dict.fromkeys((*CASES, *FLOAT8_CASES), case) | dict.fromkeys(OPERATORS, samples)
-    runs |= dict.fromkeys([f"{name} as a wave" for name in WAVES], wave) | {"bad index": lambda name: bad_index()}
+    runs["bad index"] = lambda name: bad_index()
     for name in names or runs:
         try:
             report[name] = runs[name](name)

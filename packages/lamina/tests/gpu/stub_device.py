@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import int32, int64
+from lamina_fx import int64
 from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram, build, emit
 from lamina_inductor.backends.triton import backend as triton_backend
 from lamina_inductor.backends.triton.kernel_printer import size_names
@@ -118,9 +118,6 @@ class StubDevice:
             self.errors.append(error)
 
     def _run(self, record: LaunchRecord) -> None:
-        if record.name == "clear_counters":
-            _memory(record.values[0], int32)[: record.values[1]] = 0
-            return
         triton, kernel = self._find(record)
         if triton.parameters[0][0] == "table":
             self._run_rows(record, triton, kernel)
@@ -134,11 +131,7 @@ class StubDevice:
         programs = -(-int(extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) // triton.tile.step)
         blocks = [s for s in kernel.body[0].body if isinstance(s, Loop) and s.kind == "blocks"]
         programs *= int(blocks[0].extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) if blocks else 1
-        if "counters" in names:
-            assert not _memory(names["counters"], int32)[:64].any(), "the counters were not cleared"
-            _memory(names["counters"], int32)[:64] = 1  # as a wave leaves them
-        else:
-            assert record.grid == (programs, 1, 1), (record, programs)
+        assert record.grid == (programs, 1, 1), (record, programs)
         for name, kind in triton.parameters:
             assert kind[0] != "*" or names[name] % 16 == 0 or name == "error", f"{name} is not aligned"
         try:

@@ -19,7 +19,7 @@ from typing import Any
 from lamina_fx.symbolic import Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import Load, Loop, Stmt, Store
+from ..ir.kernel import Loop, Stmt
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index
 from .coalesce import coalesce, fast_axis, order_axes
@@ -32,7 +32,6 @@ from .rows import flat_rows
 from .split_reduction import is_root, of_row, split_reduction, sweep
 from .staged_nest import column_blocks, staged_nest
 from .tile_nest import tile_nest
-from .waves import makes_wave
 
 __all__ = ["axes_over", "grid_nest", "grid_scatter"]
 
@@ -42,11 +41,8 @@ BLOCK = 4096
 COLUMN_BLOCK = 512
 """The same for columns, of which a program has 32 side by side."""
 
-WHOLE_ROW, SHORT_COLUMN = 32768, 512
-"""Longer rows are not held by a tile; shorter columns are soon walked again."""
-
-WAVE_BLOCK, WAVE_ROWS = 8192, 128
-"""Elements of a block in a wave over rows, and over columns."""
+WHOLE_ROW, FEW_LONG = 32768, 132
+"""Longer rows are not held by a tile; so many of them, a program for each, are as fast in one launch."""
 
 FEW = 512
 """Fewer rows, or groups of 32 columns, than these leave the machine idle: long reductions are split."""
@@ -87,7 +83,7 @@ def grid_nest(
     block = _split_block(flat, x, r)
     if block is not None and _is_plain(flat):
         return split_reduction(flat, x, r, block, spare + 2)
-    staged = _staged(flat, x, r, block is not None, spare + 2)
+    staged = _staged(flat, x, r, spare + 2) if block is not None else None
     if staged is not None:
         return *staged, "rows in stages"
     extent = as_index(flat.sizes.get(x, 1))
@@ -134,22 +130,14 @@ def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
     return block
 
 
-def _staged(flat: Flat, x: Symbol, r: Symbol, few: bool, spare: int) -> tuple[tuple[Loop, ...], list[Partial]] | None:
-    """Rows that no tile holds, in blocks: where they are ``few``, or where a wave saves reading them again."""
+def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, ...], list[Partial]] | None:
+    """Few rows that no tile holds, in blocks."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
-    columns = fast_axis(flat.statements, flat.axes) is x
-    if _is_plain(flat) or (type(reduced) is int and reduced <= (SHORT_COLUMN if columns else WHOLE_ROW)):
+    if fast_axis(flat.statements, flat.axes) is x:
+        return staged_nest(flat, x, r, *column_blocks(kept, reduced), spare)  # type: ignore[arg-type]
+    if kept >= FEW_LONG or (type(reduced) is int and reduced <= WHOLE_ROW):
         return None
-    loads = [i.stmt for i in flat.info.values() if type(i.stmt) is Load and {x, r} <= i.axes]
-    read = sum({(s.buffer, s.index): s.dtype.itemsize for s in loads}.values())
-    waits = any(i.level and type(i.stmt) is Store and i.axes & flat.inner for i in flat.info.values())
-    if waits and makes_wave(kept, columns, kept * reduced * read):
-        block = WAVE_ROWS if columns else WAVE_BLOCK
-        return staged_nest(flat, x, r, block, block, spare)
-    if not few:
-        return None
-    block, last = column_blocks(kept, reduced) if columns else (BLOCK, BLOCK)
-    return staged_nest(flat, x, r, block, last, spare)
+    return staged_nest(flat, x, r, BLOCK, BLOCK, spare)
 
 
 def _is_plain(flat: Flat) -> bool:

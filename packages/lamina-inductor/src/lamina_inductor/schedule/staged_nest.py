@@ -20,11 +20,14 @@ from .emitter import Reduce
 from .flat import Flat
 from .row_blocks import RowBlocks, block_loops, combine_blocks, cut_rows, of_row
 from .row_nest import Partial
-from .waves import BLOCK_WIDTH
 
-__all__ = ["column_blocks", "staged_nest"]
+__all__ = ["BLOCK_WIDTH", "column_blocks", "staged_nest"]
 
-FEWEST_ROWS, MOST_ROWS = 64, 512
+BLOCK_WIDTH = 1024
+"""Columns side by side that a program takes of a block: each warp has whole lines of memory, and each thread the same
+columns of all rows, which it adds up alone."""
+
+FEWEST_ROWS, MOST_ROWS = 32, 512
 """Of a block of columns."""
 
 MOST_BLOCKS, MANY_WARPS = 1024, 2048

@@ -22,21 +22,6 @@ def block_loop(phase: Loop) -> Loop | None:
 
 def write_block(writer: PhaseWriter, phase: Loop, blocks: Loop) -> None:
     """The whole phase."""
-    if writer.called:
-        writer.add(f"{blocks.axis.name} = block")
-        writer.shapes[blocks.axis.name] = frozenset()
-        writer.begin("tile")
-    else:
-        _places(writer, phase, blocks)
-    for stmt in phase.body:
-        if stmt is blocks:
-            writer.all_of(blocks.body)
-        else:
-            writer.statement(stmt)
-
-
-def _places(writer: PhaseWriter, phase: Loop, blocks: Loop) -> None:
-    """From a program's number to its tile and its block."""
     wide = ".to(tl.int64)" if writer.wide else ""
     extent, x = constant(phase.extent), writer.tile.x
     tiles = f"(({writer.index(phase.extent)} + {x - 1}) // {x})" if extent is None else str(-(-extent // x))
@@ -45,3 +30,8 @@ def _places(writer: PhaseWriter, phase: Loop, blocks: Loop) -> None:
     writer.add(f"{blocks.axis.name} = program // {tiles}")
     writer.shapes[blocks.axis.name] = frozenset()
     writer.begin(f"program % {tiles}")
+    for stmt in phase.body:
+        if stmt is blocks:
+            writer.all_of(blocks.body)
+        else:
+            writer.statement(stmt)

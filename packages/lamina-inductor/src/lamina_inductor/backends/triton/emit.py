@@ -27,12 +27,11 @@ from .bound_indices import ERROR
 from .index_widths import is_large, needs_64_bits
 from .kernel_printer import PrintedPhase, print_phase
 from .literals import pointer_type
-from .program import ExternStep, Scratch, TritonKernel, TritonLaunch, TritonProgram
+from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
 from .tables import table_launches
 from .templates.expand import Planner, expand_steps
 from .templates.kernel_text import is_multiple
-from .tiles import Tile, choose_tile, constant
-from .wave_printer import COUNTERS, Wave, plan_wave, print_wave
+from .tiles import choose_tile, constant
 from .whole_tiles import with_whole_tiles
 
 __all__ = ["emit_program"]
@@ -40,11 +39,10 @@ __all__ = ["emit_program"]
 
 @dataclass(frozen=True, slots=True)
 class _Phase:
-    """A phase of a kernel, printed; None where it does nothing. ``wave``: it is all phases."""
+    """A phase of a kernel, printed; None where it does nothing."""
 
     kernel: TritonKernel | None
     printed: PrintedPhase | None
-    wave: Wave | None = None
 
 
 def emit_program(program: Program, planner: Planner | None = None) -> TritonProgram:
@@ -94,9 +92,6 @@ def _alike(parts: tuple[KernelCall, ...]) -> Iterator[list[KernelCall]]:
 def _launch_all(calls: list[KernelCall], phases: list[_Phase]) -> Iterator[TritonLaunch]:
     """Calls of one kernel, phase by phase: in few launches where there are many."""
     launches = [list(_launches(call, phases)) for call in calls]
-    if phases[0].wave is not None:  # the counters are of one call
-        yield from [launch for call in launches for launch in call]
-        return
     dtypes = {p.name: p.dtype for p in calls[0].kernel.params}
     for phase in zip(*launches, strict=True):
         yield from table_launches(phase, dtypes) or phase
@@ -137,10 +132,6 @@ def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
     wide = any(is_large(program.buffers[b]) for call in calls for b in call.buffers)
     wide = wide or any(needs_64_bits(kernel, call.sizes) for call in calls)
     phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
-    extents = [constant(_in_call(p.extent, calls[0])) for p in kernel.body]
-    wave = plan_wave(kernel, extents) if all(c.sizes == calls[0].sizes for c in calls) else None
-    if wave is not None:
-        return [_print_wave(kernel, wave, wide, calls), *[_Phase(None, None)] * (len(kernel.body) - 1)]
     result: list[_Phase] = []
     for number, phase in enumerate(kernel.body):
         name = kernel.name if len(phases) == 1 else f"{kernel.name}_{number}"
@@ -164,20 +155,6 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
     aligned = frozenset((*printed.buffers, *even))
     return _Phase(TritonKernel(name, printed.source, tuple(parameters), tile, aligned, kernel.origins), printed)
-
-
-def _print_wave(kernel: Kernel, wave: Wave, wide: bool, calls: list[KernelCall]) -> _Phase:
-    printed = print_wave(kernel, wave, kernel.name, wide)
-    types = {p.name: pointer_type(p.dtype) for p in kernel.params}
-    parameters = [(b, types[b]) for b in printed.buffers] + [(COUNTERS, "*i32")]
-    parameters += [(s, "i64" if wide else "i32") for s in printed.sizes]
-    if printed.checks:
-        parameters.append((ERROR, "*i64"))
-    even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
-    aligned = frozenset((*printed.buffers, COUNTERS, *even))
-    tile = Tile(1, warps=wave.sides[0].warps)
-    made = TritonKernel(kernel.name, printed.source, tuple(parameters), tile, aligned, kernel.origins, blocks=())
-    return _Phase(made, printed, wave)
 
 
 def _in_call(expr: Any, call: KernelCall) -> Any:
@@ -207,9 +184,6 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
         kernel, printed = phase.kernel, phase.printed
         if kernel is None or printed is None:
             continue
-        if phase.wave is not None:
-            yield from _wave_launches(call, phase, given)
-            continue
         extent = _in_call(loop.extent, call)
         known = constant(extent)
         x = kernel.tile.step
@@ -221,21 +195,3 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
             grid = grid * (count if fixed is None else fixed)
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
         yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))
-
-
-def _wave_launches(call: KernelCall, phase: _Phase, given: dict[str, str]) -> Iterator[TritonLaunch]:
-    """The launch of a wave, and before it one that clears its counters."""
-    assert phase.kernel is not None and phase.printed is not None and phase.wave is not None
-    counters = Scratch(4 * phase.wave.counters)
-    clear = TritonKernel("clear_counters", _CLEAR, (("b0", "*i32"), ("n", "i32")), Tile(1024), frozenset(("b0",)), ())
-    yield TritonLaunch(clear, (counters,), (phase.wave.counters,), (-(-phase.wave.counters // 1024),))
-    buffers = (*[given[b] for b in phase.printed.buffers], counters)
-    sizes = tuple([_size(call.kernel, s, call) for s in phase.printed.sizes])
-    yield TritonLaunch(phase.kernel, buffers, sizes, (phase.wave.programs,))
-
-
-_CLEAR = """@triton.jit
-def clear_counters(b0, n, XBLOCK: tl.constexpr):
-    i0 = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
-    tl.store(b0 + i0, 0, i0 < n)
-"""

@@ -39,7 +39,7 @@ from .literals import language_type, literal, typed_literal
 from .narrow import narrow_names
 from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
-from .row_loads import fresh, rows_first, stores_last, streaming
+from .row_loads import rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .tiles import Tile, constant
 
@@ -65,23 +65,19 @@ def size_names(kernel: Kernel) -> dict[Symbol, str]:
     return {s: s.name if s.name == "n" else f"n_{s.name}" for s in kernel.sizes}
 
 
-def print_phase(
-    kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, filled: bool = False, called: bool = False
-) -> PrintedPhase:
+def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, filled: bool = False) -> PrintedPhase:
     """The function of ``phase``. ``wide``: indices need 64 bits. ``filled``: every call fills its tiles along ``x``.
-    ``called``: another function calls it with the numbers of a tile and, where the phase has blocks, of a block.
 
     Raises:
         NotImplementedError: the phase has an operator, dtype or statement that cannot be printed.
     """
-    writer = PhaseWriter(kernel, phase, tile, wide, filled, called)
+    writer = PhaseWriter(kernel, phase, tile, wide, filled)
     body = writer.write()
     buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
     sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
     checks = any(type(s) is BindIndex and s.size is not None for s in walk(phase.body))
     blocks = ["XBLOCK: tl.constexpr"] + (["RBLOCK: tl.constexpr"] if tile.r else [])
-    places = ["tile", *(["block"] if block_loop(phase) is not None else [])] if called else []
-    parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *places, *blocks])
+    parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *blocks])
     comments = [f"# {text}" for text in _origins(kernel)]
     lines = "\n".join([f"    {line}" for line in (*comments, *body)])
     return PrintedPhase(name, f"@triton.jit\ndef {name}({parameters}):\n{lines}\n", buffers, sizes, checks)
@@ -100,13 +96,11 @@ class PhaseWriter:
 
     masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
     ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes back over them.
-    repeated, made: see ``row_loads``. turns: see ``block_printer``.
+    repeated: see ``row_loads``. turns: see ``block_printer``.
     """
 
-    def __init__(
-        self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False, called: bool = False
-    ) -> None:
-        self.phase, self.tile, self.wide, self.filled, self.called = phase, tile, wide, filled, called
+    def __init__(self, kernel: Kernel, phase: Loop, tile: Tile, wide: bool, filled: bool = False) -> None:
+        self.phase, self.tile, self.wide, self.filled = phase, tile, wide, filled
         self.names = size_names(kernel)
         self.dtypes: dict[str, DType] = {}
         self.shapes: dict[str, Shape] = {}
@@ -116,7 +110,6 @@ class PhaseWriter:
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
         self.turns = [p is phase for p in kernel.body if block_loop(p) is not None][1::2].count(True) == 1
-        self.made = frozenset(p.name for p in kernel.params if p.role == "inout")
         self.narrow = narrow_names(phase.body)
         self.values: dict[str, Let] = {}
         self.locals: dict[str, Local] = {}
@@ -187,8 +180,7 @@ class PhaseWriter:
         if blocks is not None:
             write_block(self, phase, blocks)
             return self.lines
-        program = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
-        self.begin("tile" if self.called else program)
+        self.begin("tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)")
         if self.tile.whole:
             rows_first(self)
         self.all_of(phase.body)
@@ -292,8 +284,7 @@ class PhaseWriter:
         text = address_text(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         if mask:
             text += f", {mask}, other={self.operand(stmt.other, dtype)}"
-        hint = fresh(self, stmt) or streaming(self, stmt)
-        self.define(stmt.name, f"tl.load({text}{hint})", dtype, want)
+        self.define(stmt.name, f"tl.load({text}{streaming(self, stmt)})", dtype, want)
 
     def _store(self, stmt: Store) -> None:
         if stmt.buffer in self.locals:

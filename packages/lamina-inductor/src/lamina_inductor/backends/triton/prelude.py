@@ -10,8 +10,6 @@ becomes infinity (e5m2) or the largest number (e4m3, which has no infinity).
 ``lm_bfloat16`` rounds float32 values to bfloat16, two in one operation; a conversion there and back takes a slow unit.
 ``lm_widened`` is the way back, also of two, without a shift of the second one.
 
-``lm_done`` counts a program that is done; ``lm_await`` waits until so many are, and sees what they have stored.
-
 ``lm_erf_narrow`` and ``lm_tanh_narrow`` are for ``1 + erf(x)`` and ``1 + tanh(x)`` on the way to bfloat16: the
 relative error of that sum is below 4e-4, a tenth of a unit in the last place of bfloat16, also where the sum is small.
 ``lm_gelu_narrow`` is ``x * 0.5 * (1 + erf(x / sqrt(2)))`` as well as that. (``1 - erf`` of a positive number is a
@@ -96,17 +94,6 @@ def lm_to_e5m2(x):
 def lm_reciprocal(x):
     return tl.inline_asm_elementwise(
         "rcp.approx.ftz.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1)
-
-@triton.jit
-def lm_done(counter):
-    tl.debug_barrier()
-    tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu")
-
-@triton.jit
-def lm_await(counter, count):
-    while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < count:
-        pass
-    tl.debug_barrier()
 
 @triton.jit
 def lm_sum2(a, b, c, d):

@@ -17,7 +17,7 @@ from .tiles import constant
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter
 
-__all__ = ["fresh", "rows_first", "stores_last", "streaming"]
+__all__ = ["rows_first", "stores_last", "streaming"]
 
 MOST_REGISTERS = 64
 """Of a thread, for rows that are loaded ahead of their use."""
@@ -72,11 +72,6 @@ def streaming(writer: PhaseWriter, stmt: Load | Store) -> str:
     if writer.repeated < 0 or loop is None or not _is_row(writer, loop, stmt) or _table(stmt) >= 0:
         return ""
     return ', eviction_policy="evict_first"'
-
-
-def fresh(writer: PhaseWriter, stmt: Load) -> str:
-    """The hint for what programs of the same launch have made: the first cache may hold something older."""
-    return ', cache_modifier=".cg"' if writer.called and stmt.buffer in writer.made else ""
 
 
 def stores_last(body: tuple[Stmt, ...]) -> list[Stmt]:

@@ -12,8 +12,7 @@ from typing import Any
 from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
-from ...schedule import waves
-from ...schedule.waves import BLOCK_WIDTH
+from ...schedule.staged_nest import BLOCK_WIDTH
 
 __all__ = ["Tile", "choose_tile", "constant"]
 
@@ -128,7 +127,7 @@ def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
     if _walks_kept(phase, sweep.axis):
         x = BLOCK_WIDTH if extent is None else min(_power(extent), BLOCK_WIDTH)
     r = max(1, min(most, _area(blocks) // x))
-    return Tile(x, r, r == most, max(1, min(4, x * r // 512)))
+    return Tile(x, r, r == most, max(1, min(4, x * r // 512)), stages=1 if r == most else 3)
 
 
 def _area(blocks: Loop) -> int:
@@ -137,27 +136,6 @@ def _area(blocks: Loop) -> int:
     loads = {(s.buffer, s.index) for s in inside if type(s) is Load}
     sums = sum(len(s.accumulators) for s in inside if type(s) is Loop)
     return BLOCK_AREA if len(loads) + sums + sum(type(s) is Store for s in inside) <= MANY else BLOCK_AREA // 2
-
-
-def wave_tile(phases: tuple[Loop, ...], kept: int) -> tuple[int, tuple[Tile, ...]]:
-    """Of a wave over these phases (see ``wave_printer``): iterations of a slab, and each phase's tile."""
-    sweep = next(s for s in walk(phases[0].body) if type(s) is Loop and s.kind == "simd")
-    columns = _walks_kept(phases[0], sweep.axis)
-    slab = min(waves.WIDTH if columns else waves.ROWS, _power(kept))
-    warps = max(1, min(4, slab // 256)) if columns else 4
-    sides: list[Tile] = []
-    for phase in phases:
-        loops = [s for s in phase.body if type(s) is Loop]
-        if loops[-1].kind == "blocks":
-            x = slab if columns else 1
-            most = _power(_upper(next(s for s in loops[-1].body if type(s) is Loop).extent) or 1)
-            r = max(1, min(most, _area(loops[-1]) * warps // 4 // x)) if columns else min(most, 2 * BLOCK_AREA)
-            sides.append(Tile(x, r, r == most, warps, stages=3 if columns else 1))
-        else:
-            r = min(_power(_upper(loops[0].extent) or 1), BLOCK_AREA // 8)
-            x = max(1, min(BLOCK_AREA * warps // 4 // r, 32, slab))
-            sides.append(Tile(x, r, r >= (_upper(loops[0].extent) or 1), warps))
-    return slab, tuple(sides)
 
 
 CHUNK_AREA = 2048
