@@ -62,16 +62,22 @@ def test_symbolic_sizes() -> None:
     assert first.sizes == second.sizes == ((rows * columns).expr,)
 
 
-def test_a_bias_keeps_rows_and_columns() -> None:
+@pytest.mark.parametrize("columns", [96, 128, 3072])
+def test_a_bias_keeps_rows_and_columns_that_fill_tiles(columns: int) -> None:
     graph = Graph()
     builder = GraphBuilder(graph)
     x, w, b = (
         builder.proxy(graph.placeholder(name, spec=TensorSpec(shape, float32)))
-        for name, shape in (("x", (40, 16)), ("w", (16, 96)), ("b", (96,)))
+        for name, shape in (("x", (40, 16)), ("w", (16, columns)), ("b", (columns,)))
     )
     graph.output((ops.add(ops.matmul(x, w), b).node,))
-    (launch,) = TritonBackend().emit(decompose(graph, level="prims"), planner=NoTemplates()).launches
-    assert (launch.kernel.tile.r, launch.grid) == (128, (40,))
+    emitted = TritonBackend().emit(decompose(graph, level="prims"), planner=NoTemplates())
+    (launch,) = emitted.launches
+    assert (launch.kernel.tile.r, launch.grid) == ((128, (40,)) if columns == 128 else (0, (-(-40 * columns // 1024),)))
+    assert (f"% {columns}" in launch.kernel.source) is (columns != 128)
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in ((40, 16), (16, columns), (columns,))]
+    np.testing.assert_allclose(run_program(emitted.program, arrays)[0], arrays[0] @ arrays[1] + arrays[2], 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("shape", [(1, 7), (7, 1), (1, 1)])

@@ -1,7 +1,8 @@
 """Calls of pointwise kernels over rows and columns as calls over all elements.
 
 An epilogue that no product takes is a kernel over the product's rows. Where each access walks memory as one axis would
-(an optimizer's update of a weight), the columns tell it nothing: its loop is over all elements.
+(an optimizer's update of a weight), the columns tell it nothing: its loop is over all elements. Where some walk the
+columns alone (a bias), it is so if tiles of rows would not be full.
 
     parallel i < n:  simd j < 768:  v = b[768*i + j]; ...     parallel simd k < n:  v = b[k]; ...        (n is 768 n)
 """
@@ -21,6 +22,9 @@ from .groups import axis_symbol
 from .share import over_parameter
 
 __all__ = ["flat_call"]
+
+WIDE = 2048
+"""Longer rows are walked in steps of so many elements."""
 
 
 def flat_call(call: KernelCall) -> KernelCall:
@@ -44,20 +48,32 @@ def _over_one_axis(kernel: Kernel) -> Loop | None:
     statements = [*before, *loop.body]
     if any(type(s) in (Loop, BindIndex) for s in walk(tuple(statements))):
         return None
-    if not all(_walks_as_one(s, phase, loop) for s in statements):
-        return None
-    extent = phase.extent * loop.extent
+    columns, extent = size_of(loop.extent), phase.extent * loop.extent
     axis = axis_symbol(0, extent)
-    at: dict[Expr, Any] = {phase.axis: 0, loop.axis: axis}
-    return Loop(axis, extent, "parallel simd", tuple([substitute(s, at) for s in statements]))
+    together: dict[Expr, Any] = {phase.axis: 0, loop.axis: axis}
+    apart: dict[Expr, Any] = {}
+    if type(columns) is int and not _fill_tiles(columns):
+        apart = {phase.axis: axis // columns, loop.axis: axis % columns}
+    found: list[Stmt] = []
+    for stmt in statements:
+        ways = {_way(index, phase, loop) for index in indices_of(stmt)}
+        if not ways <= ({"one", "apart"} if apart else {"one"}):
+            return None
+        found.append(substitute(stmt, apart if "apart" in ways else together))
+    return Loop(axis, extent, "parallel simd", tuple(found))
 
 
-def _walks_as_one(stmt: Stmt, phase: Loop, loop: Loop) -> bool:
-    for index in indices_of(stmt):
-        steps = affine(index, frozenset((phase.axis, loop.axis)))
-        if steps is None:
-            return False
-        along: Any = steps.get(loop.axis, 0)
-        if not bool(as_expr(steps.get(phase.axis, 0)) is as_expr(along * loop.extent)):
-            return False
-    return True
+def _fill_tiles(columns: int) -> bool:
+    """Are rows of so many elements whole tiles, whose sides are powers of two?"""
+    return columns & (columns - 1) == 0 or columns % WIDE == 0
+
+
+def _way(index: Any, phase: Loop, loop: Loop) -> str:
+    """How an index walks: over rows and columns as over ``one`` axis, over one of them (``apart``), or otherwise."""
+    steps = affine(index, frozenset((phase.axis, loop.axis)))
+    if steps is None:
+        return "otherwise"
+    down, along = as_expr(steps.get(phase.axis, 0)), as_expr(steps.get(loop.axis, 0))
+    if down is as_expr(along * loop.extent):
+        return "one"
+    return "apart" if 0 in (size_of(down), size_of(along)) else "otherwise"
