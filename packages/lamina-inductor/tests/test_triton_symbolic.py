@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from triton_symbolic import CASES
-from triton_templates import BF16, attention, backward, convolve, floats, gradients, kept_graph, matrices
+from triton_templates import BF16, attention, backward, floats, gradients, kept_graph, matrices
 
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
 from lamina_prims import ops
@@ -62,14 +62,18 @@ def half(*shape: int) -> Any:
     return floats(*shape, dtype=BF16)
 
 
+def convolve(padding: int) -> Any:
+    return lambda x, w: ops.convolution(x, w, None, (1, 1), (padding, padding), (1, 1), False, (0, 0), 1)
+
+
 TEMPLATES: dict[str, tuple[Any, tuple[Any, ...], tuple[int, ...]]] = {
     "batch and length": (lambda x, w: ops.gelu(ops.matmul(x, w)), (half(2, 45, 768), half(768, 3072)), (2, 45)),
     "attention": (attention(causal=True), matrices((2, 12), 45, 45, 64, BF16), (2, 45)),
     "attention's gradients": (
         backward(causal=True), (*gradients((2, 12), 45, 64, BF16), *matrices((2, 12), 45, 45, 64, BF16)), (2, 45),
     ),
-    "convolution of points": (convolve(), (half(5, 64, 28, 28), half(128, 64, 1, 1)), (5,)),
-    "convolution": (convolve(padding=1), (half(5, 64, 28, 28), half(128, 64, 3, 3)), (5,)),
+    "convolution of points": (convolve(0), (half(5, 64, 28, 28), half(128, 64, 1, 1)), (5,)),
+    "convolution": (convolve(1), (half(5, 64, 28, 28), half(128, 64, 3, 3)), (5,)),
 }  # fmt: skip
 
 
