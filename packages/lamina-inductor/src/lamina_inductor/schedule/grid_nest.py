@@ -9,7 +9,8 @@ the whole row in a tile (then the passes are one straight line) or walk it in bl
                              v3 = div(r2, C)
                              simd i3 < C:            v1 = x[..];  v4 = sub(v1, v3);  out[..] = v4
 
-Few long reductions are split: one phase makes a partial result per block, the next one combines them, in order.
+Few long reductions are split: one phase makes a partial result per block, the next one combines them, in order. Where
+elements wait for them, or reductions for each other, see ``staged_nest``.
 """
 
 from __future__ import annotations

@@ -6,10 +6,13 @@ done with 32 bits, and the sum over the row of what they select is that one elem
     Loop i in N: simd, s = sum                            in = 0 <= t < N
       j = index i;  h = eq(t, j)                    ->    q = where(in and m, v, 0);  s = add(q, 0)
       q = where(h and m, v, 0);  accumulate s, q
+
+In a loop over a block of a row, which starts at ``b``, positions are ``b + i``: ``t - b`` is compared then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +62,7 @@ class _Rewriter:
         for stmt in loop.body:
             if type(stmt) is IndexValue and stmt.name in names:
                 stmt = replace(stmt, expr=loop.axis)
-            elif type(stmt) is Let and (target := _target(stmt, dict.fromkeys(names), inside)) is not None:
+            elif type(stmt) is Let and (target := _target(stmt, names, inside)) is not None:
                 start, shifted = f"{target}_at{self.count}", f"{target}_to{self.count}"
                 before[start] = IndexValue(start, int64, base)
                 before[shifted] = Let(shifted, int64, "sub", (target, start))
@@ -144,12 +147,12 @@ def _base(stmt: IndexValue, loop: Loop) -> Expr | None:
     return base if isinstance(base, Expr) and loop.axis not in base.free_symbols else None
 
 
-def _reads(stmt: Stmt) -> set[object]:
+def _reads(stmt: Stmt) -> set[Any]:
     found = {a for a in getattr(stmt, "args", ()) if type(a) is str}
     return found | {getattr(stmt, field, None) for field in ("value", "mask", "index", "other") if hasattr(stmt, field)}
 
 
-def _target(stmt: Let, places: dict[str, IndexValue], inside: set[str]) -> str | None:
+def _target(stmt: Let, places: Container[Any], inside: set[str]) -> str | None:
     """What an equality compares the position with, when that is a name from outside the loop."""
     if stmt.op != "eq":
         return None
@@ -160,7 +163,7 @@ def _target(stmt: Let, places: dict[str, IndexValue], inside: set[str]) -> str |
 
 def _selected(
     value: object, matches: dict[str, str], lets: dict[str, Let], inside: set[str]
-) -> tuple[str, list[object], object] | None:
+) -> tuple[str, list[Any], Any] | None:
     """(match, other conditions, chosen) when ``value`` is zero but where the match and the conditions hold, and what
     is chosen is fixed in the loop."""
     stmt = lets.get(value) if type(value) is str else None
@@ -175,7 +178,7 @@ def _selected(
     if both is None or both.op not in ("logical_and", "bitwise_and"):
         return None
     match = next((a for a in both.args if a in matches), None)
-    others: list[object] = [a for a in both.args if a != match]
+    others: list[Any] = [a for a in both.args if a != match]
     if type(match) is not str or any(a in inside for a in others):
         return None
     return match, others, chosen
