@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .stub_memory import StubMemory, StubOutOfMemory
-from .stub_names import FFT, FUNCTIONS, LINALG, METHODS, UFUNCS
+from .stub_names import FFT, LINALG, METHODS, UFUNCS
 
 __all__ = ["StubArray", "StubNamespace", "lift", "lower", "raw_array"]
 
@@ -332,29 +332,3 @@ def _function(function: Callable[..., Any], parameters: tuple[str, ...]) -> Call
 
     call.__name__ = function.__name__
     return call
-
-
-def memory_room(array: StubArray) -> tuple[int, int]:
-    """How many elements there are before the array's first, and from it on, in the memory that it is a view of."""
-    owner = array._host
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    low, high = np.lib.array_utils.byte_bounds(owner)
-    return (array.pointer - low) // array.itemsize, (high - array.pointer) // array.itemsize
-
-
-def _solve(a: StubArray, b: StubArray) -> Any:
-    """Without broadcasting, as CuPy's."""
-    if a.shape[:-2] != b.shape[:-2]:
-        raise ValueError(f"CuPy's solve does not broadcast {a.shape} and {b.shape}")
-    return run(np.linalg.solve, (a, b), {})
-
-
-def make_namespace() -> StubNamespace:
-    """The array namespace of the stub device."""
-    space = StubNamespace(np, FUNCTIONS)
-    space.ndarray = StubArray
-    space.asnumpy = lambda array: array.get() if type(array) is StubArray else np.asarray(array)
-    space.memory_room = memory_room
-    space.linalg.solve = _solve
-    return space

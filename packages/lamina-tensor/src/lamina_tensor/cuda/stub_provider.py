@@ -14,9 +14,9 @@ import numpy as np
 from .activation import window
 from .device_namespace import DeviceNamespace
 from .provider import DeviceProperties, GraphHandle, GraphPool, MemoryState
-from .stub_array import StubArray, StubNamespace, make_namespace
-from .stub_exchange import add_exchange
+from .stub_array import StubArray, StubNamespace
 from .stub_memory import StubDevice, StubMemory, StubOutOfMemory, StubStatistics
+from .stub_namespace import make_namespace
 
 __all__ = ["StubEvent", "StubGraph", "StubProvider", "StubStream"]
 
@@ -89,7 +89,7 @@ class StubProvider:
     def __init__(self, devices: int = 1, memory: int = 1 << 32) -> None:
         self.devices = [StubDevice(i, memory) for i in range(devices)]
         self._thread = _Thread()
-        self.namespace = DeviceNamespace(add_exchange(make_namespace(), self))
+        self.namespace = DeviceNamespace(make_namespace(self))
         StubNamespace.current = staticmethod(lambda: self.devices[self._thread.device])
 
     def statistics(self, index: int = 0) -> StubStatistics:

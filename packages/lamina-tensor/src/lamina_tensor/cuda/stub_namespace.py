@@ -1,4 +1,4 @@
-"""How arrays come to a stub device from other libraries and from other devices: functions of its namespace."""
+"""The namespace of stub devices, and how arrays come to one from other libraries and from other devices."""
 
 from __future__ import annotations
 
@@ -6,13 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from .stub_array import StubArray, StubNamespace, lift, raw_array
+from .stub_array import StubArray, StubNamespace, lift, raw_array, run
 from .stub_memory import StubMemory
+from .stub_names import FUNCTIONS
 
-__all__ = ["add_exchange"]
+__all__ = ["make_namespace"]
 
 
-def add_exchange(space: StubNamespace, provider: Any) -> StubNamespace:
+def memory_room(array: StubArray) -> tuple[int, int]:
+    """How many elements there are before the array's first, and from it on, in the memory that it is a view of."""
+    owner = raw_array(array)
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    low, high = np.lib.array_utils.byte_bounds(owner)
+    return (array.pointer - low) // array.itemsize, (high - array.pointer) // array.itemsize
+
+
+def _solve(a: StubArray, b: StubArray) -> Any:
+    """Without broadcasting, as CuPy's."""
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ValueError(f"CuPy's solve does not broadcast {a.shape} and {b.shape}")
+    return run(np.linalg.solve, (a, b), {})
+
+
+def make_namespace(provider: Any) -> StubNamespace:
+    """The array namespace of a provider's stub devices."""
+    space = StubNamespace(np, FUNCTIONS)
+    space.ndarray = StubArray
+    space.asnumpy = lambda array: array.get() if type(array) is StubArray else np.asarray(array)
+    space.memory_room = memory_room
+    space.linalg.solve = _solve
+    add_exchange(space, provider)
+    return space
+
+
+def add_exchange(space: StubNamespace, provider: Any) -> None:
     """Give the namespace ``from_dlpack``, and let ``asarray`` and ``array`` take what CuPy's take beside its arrays."""
     convert, copy = space.asarray, space.array
 
@@ -26,7 +54,6 @@ def add_exchange(space: StubNamespace, provider: Any) -> StubNamespace:
         return copy(value, *args, **kwargs)
 
     space.asarray, space.array, space.from_dlpack = asarray, array, _from_dlpack
-    return space
 
 
 def _from_dlpack(value: Any) -> StubArray:
