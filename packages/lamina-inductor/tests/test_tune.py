@@ -94,10 +94,11 @@ def test_large_tiles_need_much() -> None:
 
 def test_wide_epilogues_need_memory_and_registers_of_their_own() -> None:
     """An optimizer's step behind a persistent 128 x 256 product takes 278584 bytes of shared memory as a whole, 180280
-    in four slices; convolutions are not cut."""
+    in four slices, for which the assembler takes 12 s: it follows the product. Convolutions are not cut."""
     update = replace(SQUARE, epilogue="sqrt+div", epilogue_bytes=26.0, epilogue_cost=40, epilogue_widest=4)
     large = GemmCandidate(128, 256, 64, 8, 3, persistent=True)
-    assert resources(update, large, gpu_of(90)).shared == 180224 and fits(update, large, gpu_of(90))
+    assert resources(update, large, gpu_of(90)).shared == 180224 and not fits(update, large, gpu_of(90))
+    assert fits(replace(update, epilogue_widest=2), large, gpu_of(90))
     assert resources(replace(update, taps=9), large, gpu_of(90)).shared == 278528
     assert not fits(replace(update, taps=9), large, gpu_of(90))
     assert fits(replace(update, taps=9, epilogue_widest=2), large, gpu_of(90))

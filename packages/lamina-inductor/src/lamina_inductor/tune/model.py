@@ -71,6 +71,13 @@ def _is_heavy(problem: GemmProblem) -> bool:
     return problem.epilogue_bytes >= 3 * _BYTES[problem.dtype]
 
 
+def _is_slow_to_compile(problem: GemmProblem, candidate: GemmCandidate) -> bool:
+    """Wide operands of an epilogue (an optimizer's moments) in slices: the assembler takes 12 s, for no gain."""
+    held = candidate.block_m * candidate.block_n // (32 * candidate.warps)
+    cut = not problem.taps and candidate.split == 1 and slices_of_tile(held, _is_heavy(problem)) > 1
+    return cut and problem.epilogue_widest > _BYTES[problem.dtype]
+
+
 def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
     """Can the candidate run, with registers to spare?"""
     if isinstance(candidate, LibraryCandidate):
@@ -80,6 +87,8 @@ def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
         return False
     if isinstance(problem, AttentionProblem) and isinstance(candidate, AttentionCandidate) and candidate.overlapped:
         return problem.overlaps and gpu.sm == 90
+    if isinstance(candidate, GemmCandidate) and _is_slow_to_compile(problem, candidate):
+        return False
     need = resources(problem, candidate, gpu)
     spare = 2 << 10 if isinstance(candidate, AttentionCandidate) else 0  # for the exchange of maxima and sums
     return (
