@@ -133,8 +133,9 @@ def repeat_interleave(input: Tensor, repeats: int, dim: int | None = None, *, ou
     shape = tuple(input.shape)
     wide = (*shape[: place + 1], repeats, *shape[place + 1 :])
     dims = tuple(d if d <= place else d + 1 for d in range(len(shape)))
+    spread = ops.clone(input) if repeats == 1 else input  # never a view of the argument: the result may be written
     return ops.reshape(
-        ops.broadcast_in_dim(input, wide, dims), (*shape[:place], shape[place] * repeats, *shape[place + 1 :])
+        ops.broadcast_in_dim(spread, wide, dims), (*shape[:place], shape[place] * repeats, *shape[place + 1 :])
     )
 
 
@@ -170,6 +171,7 @@ def roll(input: Tensor, shifts: int | Shape, dims: int | Shape | None = None) ->
     shifts, dims = as_shape("roll", shifts), as_shape("roll", dims)
     if len(shifts) != len(dims):
         raise RuntimeError(f"roll: as many shifts as dims are wanted, got {shifts} and {dims}")
+    given = input
     for shift, dim in zip(shifts, dims, strict=True):
         place = canonical_dim("roll", dim, len(input.shape))
         size = input.shape[place]
@@ -178,7 +180,7 @@ def roll(input: Tensor, shifts: int | Shape, dims: int | Shape | None = None) ->
         by = shift % size
         if not (type(by) is int and by == 0):
             input = ops.cat([ops.slice(input, place, size - by), ops.slice(input, place, 0, size - by)], place)
-    return input
+    return ops.clone(input) if input is given else input  # never the argument itself: what it gives may be written
 
 
 @composite(names=both("fliplr"), samples=calls(call(tensor(2, 3))))
