@@ -104,7 +104,7 @@ def measure(T: Any, name: str, variant: str, check: bool) -> tuple[dict[str, Any
     if name == "tiny call":
         found["us"] = found["host_us"]
     found["tokens_s"] = row.tokens / found["us"] * 1e6
-    found |= {"moved": row.moved, "formula": row.formula, "operations": row.operations, "target": row.target}
+    found |= {name: getattr(row, name) for name in ("moved", "formula", "operations", "target", "ceiling")}
     return found, call
 
 
@@ -192,8 +192,9 @@ def table(results: dict[str, Any], names: list[str]) -> str:
 
 
 def _ratio(results: dict[str, Any], name: str, ratios: list[float]) -> str:
-    """The rival's compiled time over lamina's, also kept in ``ratios``; empty when one is missing."""
-    own = results.get(f"{name}|lamina compiled", {}).get("us")
+    """The rival's compiled time over lamina's, also kept in ``ratios``; empty when one is missing, and for ceilings."""
+    found = results.get(f"{name}|lamina compiled", {})
+    own = None if found.get("ceiling") else found.get("us")
     rival = next(
         (
             f["us"]
