@@ -31,7 +31,6 @@ Softmax over rows of ``float32[R, C]``::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
@@ -240,9 +239,15 @@ class Kernel:
     note: str = ""
 
 
-def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+def walk(body: tuple[Stmt, ...]) -> list[Stmt]:
     """Every statement, outer before inner, in order."""
+    found: list[Stmt] = []
+    _walk(body, found)
+    return found
+
+
+def _walk(body: tuple[Stmt, ...], found: list[Stmt]) -> None:
     for stmt in body:
-        yield stmt
+        found.append(stmt)
         if type(stmt) is Loop or type(stmt) is If:
-            yield from walk(stmt.body)
+            _walk(stmt.body, found)

@@ -88,7 +88,8 @@ def _plan_by_size(known: list[tuple[Lifetime, int]]) -> tuple[dict[str, Any], An
             gap = begin - end
             if gap >= size and (best is None or gap < room):
                 best, room = end, gap
-            end = max(end, behind)
+            if behind > end:
+                end = behind
         offset = end if best is None else best
         offsets[t.name] = offset
         insort(placed, (offset, offset + size, t.first, t.last))

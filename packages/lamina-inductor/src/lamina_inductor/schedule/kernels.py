@@ -193,19 +193,19 @@ def safe_in_place(built: BuiltKernel, buffer: str) -> bool:
     if not params:
         return True
     (name,) = params
-    stores = [s for s in walk(built.kernel.body) if type(s) is Store and s.buffer == name]
+    phases = [[s for s in walk(p.body) if type(s) in (Load, Store) and s.buffer == name] for p in built.kernel.body]
+    stores = [s for phase in phases for s in phase if type(s) is Store]
     if len(stores) != 1:
         return False
     (store,) = stores
     seen_store = False
-    for phase in built.kernel.body:  # a barrier stands between phases: what is read in an earlier one is the old value
-        body = list(walk(phase.body))
-        if store not in body:
-            if any(type(s) is Load and s.buffer == name for s in body) and seen_store:
+    for phase in phases:  # a barrier stands between phases: what is read in an earlier one is the old value
+        if store not in phase:
+            if phase and seen_store:
                 return False
             continue
-        for stmt in body:
+        for stmt in phase:
             seen_store = seen_store or stmt is store
-            if type(stmt) is Load and stmt.buffer == name and (seen_store or stmt.index != store.index):
+            if type(stmt) is Load and (seen_store or stmt.index != store.index):
                 return False
     return True
