@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from triton_corpus import CASES, floats, graph_of, standardise
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import MissingTriton, TritonBackend, compile_ptx
+from lamina_inductor.backends.triton.prelude import functions_for
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.backends.triton.tiles import Tile
 from lamina_inductor.ir.interpret_program import run_program
@@ -237,6 +239,28 @@ def test_rounding_to_bfloat16_on_the_way_takes_pairs() -> None:
     lines = [line.strip().partition(" = ")[2] for line in kernel.source.splitlines()]
     assert "lm_widened(v1)" in lines and "lm_bfloat16(v3)" in lines and "v5 * (0.25)" in lines
     assert kernel.source.count(".to(tl.bfloat16)") == 2  # the one on the way is read by nothing
+
+
+@pytest.mark.parametrize(("dtype", "fast"), [(bfloat16, True), (float32, False)])
+def test_a_row_of_half_numbers_is_divided_once(dtype: Any, fast: bool) -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((64, 4096), dtype)))
+    graph.output((ops.softmax(x, -1).node,))
+    (kernel,) = TritonBackend().emit(decompose(graph, level="prims")).kernels
+    assert ("lm_row_quotient(" in kernel.source) is fast
+
+
+def test_quotients_of_rows_are_right_for_all_sizes_of_divisors() -> None:
+    """The prelude's text, run by NumPy in float32."""
+    language = SimpleNamespace(abs=np.abs, where=lambda c, a, b: np.where(c, np.float32(a), np.float32(b)))
+    names: dict[str, Any] = {"tl": language, "triton": SimpleNamespace(jit=lambda fn: fn)}
+    exec(functions_for("lm_row_quotient"), names)
+    sizes = [0.0, -0.0, 1e-42, 1e-38, 3e-20, 1.0, 7.0, 1e20, 1e38, 3e38, np.inf, np.nan]
+    x, row = np.meshgrid(np.float32([*sizes, *[-s for s in sizes[2:]]]), np.float32(sizes))
+    with np.errstate(all="ignore"):
+        got, want = names["lm_row_quotient"](x, row), x / row
+    np.testing.assert_allclose(got, want, rtol=3e-7, atol=3e-45)
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 
 
 def test_rows_are_loaded_before_they_are_reduced_and_make_way_for_a_table() -> None:

@@ -11,7 +11,7 @@ from lamina_prims import operator
 from lamina_prims.index_errors import called_name
 
 from ..ir.loops import Size, Value
-from . import attention, externs, indexing, pointwise, reductions, scans, scatters, spacing, views, windows  # noqa: F401  (fill the table)
+from . import attention, externs, indexing, pointwise, reductions, scans, scatters, spacing, strided, views, windows  # noqa: F401  (fill the table)
 from .table import RULES, Call, size_of, sizes_of
 
 __all__ = ["LoweredGraph", "lower_graph"]
@@ -131,12 +131,16 @@ class _Lowering:
             value.backward = bool(second)
 
     def _bind(self, node: Node) -> Call:
-        op = operator(node.target)
+        op, given, tensors = operator(node.target), node.args, node.all_input_nodes
+        named = node.kwargs
+        if node.target == "as_strided":
+            given, named = strided.from_memory(node), {}
+            tensors = [given[0]]
         args = op.schema.bind(
-            tuple([self._argument(a) for a in node.args]), {k: self._argument(v) for k, v in node.kwargs.items()}
+            tuple([self._argument(a) for a in given]), {k: self._argument(v) for k, v in named.items()}
         )
         named = {p.name: a for p, a in zip(op.schema.parameters, args, strict=True)}
-        specs = tuple([n.spec for n in node.all_input_nodes])
+        specs = tuple([n.spec for n in tensors])
         return Call(node.target, node.name, named, node.spec, specs, self.supports)
 
     def _argument(self, argument: Any) -> Any:

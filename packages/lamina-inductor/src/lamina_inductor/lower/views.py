@@ -7,7 +7,7 @@ from typing import Any
 from ..ir.loops import Index, Size, Value
 from .table import Call, lowers, size_of, sizes_of
 
-__all__ = ["flatten_index", "map_value", "regroup", "reshape_map", "unflatten_index"]
+__all__ = ["flatten_index", "index_map", "map_value", "regroup", "reshape_map", "unflatten_index"]
 
 
 def flatten_index(index: Index, shape: tuple[Size, ...]) -> Size:
@@ -69,7 +69,8 @@ def map_value(input: Value, shape: tuple[Size, ...], forward: Any, back: Any) ->
     return value
 
 
-def _map(call: Call, input: Value, forward: Any, back: Any) -> Value:
+def index_map(call: Call, input: Value, forward: Any, back: Any) -> Value:
+    """The call as an index transform of ``input``."""
     value = call.value("map", (input,))
     value.forward, value.back, value.cost = forward, back, 0
     return value
@@ -98,7 +99,7 @@ def reshape_map(source: tuple[Size, ...], target: tuple[Size, ...]) -> Any:
 def _reshape(call: Call) -> Value:
     input = call["input"]
     target = sizes_of(call.spec.shape)
-    return _map(call, input, reshape_map(input.shape, target), reshape_map(target, input.shape))
+    return index_map(call, input, reshape_map(input.shape, target), reshape_map(target, input.shape))
 
 
 @lowers("broadcast_in_dim")
@@ -111,7 +112,7 @@ def _broadcast(call: Call) -> Value:
     def forward(index: Index) -> Index:
         return tuple([index[d] if keep else 0 for d, keep in zip(dims, kept, strict=True)])
 
-    value = _map(call, input, forward, None)
+    value = index_map(call, input, forward, None)
     value.attrs = (dims, kept)
     return value
 
@@ -121,7 +122,7 @@ def _permute(call: Call) -> Value:
     input = call["input"]
     dims = tuple([d % len(input.shape) for d in call["dims"]])
     inverse = tuple(sorted(range(len(dims)), key=dims.__getitem__))
-    return _map(
+    return index_map(
         call,
         input,
         lambda index: tuple([index[k] for k in inverse]),
@@ -139,23 +140,7 @@ def _slice(call: Call) -> Value | None:
         moved = moved if type(start) is int and start == 0 else moved + start
         return (*index[:dim], moved, *index[dim + 1 :])
 
-    return _map(call, call["input"], forward, None)
-
-
-@lowers("as_strided")
-def _as_strided(call: Call) -> Value | None:
-    input, strides = call["input"], sizes_of(call["stride"])
-    offset, spec = 0 if call["storage_offset"] is None else call["storage_offset"], call.specs[0]
-    if not spec.is_contiguous():
-        return None
-
-    def forward(index: Index) -> Index:
-        number: Any = size_of(offset)
-        for i, stride in zip(index, strides, strict=True):
-            number = number + i * stride
-        return unflatten_index(number, input.shape)
-
-    return _map(call, input, forward, None)
+    return index_map(call, call["input"], forward, None)
 
 
 @lowers("flip")
@@ -168,12 +153,12 @@ def _flip(call: Call) -> Value:
     def forward(index: Index) -> Index:
         return tuple([shape[k] - 1 - i if k in flipped else i for k, i in enumerate(index)])
 
-    return _map(call, input, forward, forward)
+    return index_map(call, input, forward, forward)
 
 
 @lowers("alias", "detach", "clone", "device_put")
 def _same_value(call: Call) -> Value:
-    return _map(call, call["input"], lambda index: index, lambda index: index)
+    return index_map(call, call["input"], lambda index: index, lambda index: index)
 
 
 @lowers("sliding_window")
@@ -188,4 +173,4 @@ def _sliding_window(call: Call) -> Value:
             result[d] = index[d] * step + index[rank + number] * dilation
         return tuple(result)
 
-    return _map(call, input, forward, None)
+    return index_map(call, input, forward, None)

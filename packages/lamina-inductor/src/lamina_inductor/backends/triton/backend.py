@@ -21,6 +21,8 @@ def k0_exp(b0, b1, XBLOCK: tl.constexpr):
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from lamina_fx import Graph
@@ -40,10 +42,10 @@ from .elementwise import supports, supports_in_order
 from .emit import emit_program
 from .measuring import GpuMeasure
 from .products import with_dense_products
-from .program import TritonProgram
+from .program import TritonKernel, TritonProgram
 from .templates.expand import Planner
 from .templates.planner import TemplatePlanner
-from .workers import warm_up
+from .workers import begin
 
 __all__ = ["TritonBackend"]
 
@@ -87,18 +89,20 @@ class TritonBackend:
         externs: bool = True,
         planner: Planner | None = None,
         deterministic: bool = False,
+        made: Callable[[TritonKernel], None] | None = None,
     ) -> TritonProgram:
         """The kernels of a graph of strict primitives, and how they are launched.
 
         ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
-        complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics.
+        complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics. ``made`` is told of
+        the templates' kernels, which take longest to compile, before the others are printed.
 
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
         chosen = planner or self.planner or TemplatePlanner()
         program = self.program(graph, name=name, deterministic=deterministic)
-        result = emit_program(with_dense_products(program), chosen)
+        result = emit_program(with_dense_products(program), chosen, made)
         if not externs and result.externs:
             raise result.externs[0].refuse()
         return result
@@ -135,11 +139,13 @@ class TritonBackend:
             return find_artifact(key, info) or self._build(graph, name, options, info, key)
 
     def _build(self, graph: Graph, name: str, options: dict[str, Any], info: GpuInfo, key: str | None) -> GpuArtifact:
-        if len(graph.nodes) >= _MANY_NODES:
-            warm_up()
+        begun = begin(info.sm) if len(graph.nodes) >= _MANY_NODES else None
         planner = self.planner or _planner(info, device_index(graph), options)
-        emitted = self.emit(graph, name=name, planner=planner, deterministic=bool(options.get("deterministic")))
-        return build_artifact(graph, emitted, info, options, key)
+        in_order = bool(options.get("deterministic"))
+        with begun or nullcontext():
+            made = None if begun is None else begun.add
+            emitted = self.emit(graph, name=name, planner=planner, deterministic=in_order, made=made)
+            return build_artifact(graph, emitted, info, options, key, begun=begun)
 
 
 def _planner(info: GpuInfo, device: int, options: dict[str, Any]) -> Planner:

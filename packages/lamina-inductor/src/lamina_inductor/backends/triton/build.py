@@ -23,7 +23,7 @@ from .artifact import GpuArtifact, GpuDescription, images_of, to_bytes
 from .compile import CompiledKernel, toolchain
 from .gpu_plan import make_plan
 from .program import TritonKernel, TritonProgram
-from .workers import compile_kernels
+from .workers import Compilation, compile_kernels
 
 __all__ = ["artifact_key", "build_artifact", "device_index", "find_artifact"]
 
@@ -74,13 +74,14 @@ def build_artifact(
     options: dict[str, Any],
     key: str | None,
     store: ArtifactStore | None = None,
+    begun: Compilation | None = None,
 ) -> GpuArtifact:
-    """Compile the kernels, and store the artifact under ``key``.
+    """Compile the kernels, and store the artifact under ``key``. ``begun``: what compiles some of them already.
 
     Raises:
         MissingTriton: triton is not installed.
     """
-    compiled = compile_kernels(emitted.kernels, info.sm)
+    compiled = compile_kernels(emitted.kernels, info.sm, begun)
     description = describe(graph, emitted, compiled, info, options)
     code = b"".join([k.cubin for k in compiled])
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,13 +45,15 @@ class _Phase:
     printed: PrintedPhase | None
 
 
-def emit_program(program: Program, planner: Planner | None = None) -> TritonProgram:
+def emit_program(
+    program: Program, planner: Planner | None = None, made: Callable[[TritonKernel], None] | None = None
+) -> TritonProgram:
     """Print every kernel of a program whose loops are those of ``schedule.grid_nest``.
 
     ``planner`` chooses templates for products, attention and convolutions. What Triton has no code for becomes an
-    external step, as references on the host are.
+    external step, as references on the host are. ``made`` is told of each template's kernel as soon as there is one.
     """
-    expansion = expand_steps(program, planner)
+    expansion = expand_steps(program, planner, made)
     program = replace(program, steps=tuple(expansion.planned))
     steps = [_without_copies(step, number) for number, step in enumerate(expansion.steps)]
     calls: dict[str, list[KernelCall]] = {}

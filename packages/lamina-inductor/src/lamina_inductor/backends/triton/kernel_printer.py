@@ -250,7 +250,8 @@ class PhaseWriter:
         else:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         self.values[stmt.name] = stmt
-        short = shorter(stmt, self.values, self.narrow.get(stmt.name)) if own is stmt.dtype else None
+        by_row = self.shapes.get(named[-1], shape) < self.shapes[named[0]] and named[-1] == stmt.args[-1]
+        short = shorter(stmt, self.values, self.narrow.get(stmt.name), by_row) if own is stmt.dtype else None
         if short is not None:
             self.define(stmt.name, short, stmt.dtype, shape)
             return

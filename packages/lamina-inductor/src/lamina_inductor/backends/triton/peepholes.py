@@ -17,15 +17,18 @@ __all__ = ["rounded", "shorter"]
 _LOG2_E = 1.4426950408889634
 
 
-def shorter(stmt: Let, values: dict[str, Let], fast: bool | None) -> str | None:
+def shorter(stmt: Let, values: dict[str, Let], fast: bool | None, by_row: bool = False) -> str | None:
     """Text for a statement, or None: no shorter one is known. ``values``: those of the phase by name; ``fast``: see
-    ``narrow``.
+    ``narrow``; ``by_row``: the last operand is one number for a row of the others.
 
     ``x / c`` with a power of two ``c`` is ``x * (1 / c)``, exactly.
     ``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
     ``erf(x * c)`` and ``exp(x * c)`` among narrow values take ``c`` into their constants.
+    ``x / row`` among narrow values is ``x * (1 / row)``, whose division is done once for a row (2 ULP of float32).
     """
     if stmt.op == "div" and type(stmt.args[0]) is str:
+        if by_row and fast is not None and stmt.dtype is float32:
+            return f"lm_row_quotient({stmt.args[0]}, {stmt.args[1]})"
         return _multiplied(stmt.args[0], stmt.args[1])
     source = values.get(stmt.args[0]) if stmt.args and type(stmt.args[0]) is str else None
     if stmt.dtype is not float32 or source is None or source.dtype is not float32:

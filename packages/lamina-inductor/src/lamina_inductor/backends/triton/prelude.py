@@ -149,6 +149,12 @@ def lm_divide(a, b):
     return a / b
 
 @triton.jit
+def lm_row_quotient(x, row):
+    a = tl.abs(row)
+    scale = tl.where(a < 2.0**-100, 2.0**64, tl.where(a > 2.0**100, 2.0**-64, 1.0))
+    return (x * scale) * (1.0 / (row * scale))
+
+@triton.jit
 def lm_with_sign(y, x):
     sign = x.to(tl.uint32, bitcast=True) & 0x80000000
     return (y.to(tl.uint32, bitcast=True) | sign).to(tl.float32, bitcast=True)

@@ -16,12 +16,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from lamina_fx.collector import collect_young
+
 from . import worker
 from .compile import CompiledKernel, compile_ptx, compiled_kernel, request_for
 from .program import TritonKernel
 from .worker import receive, send
 
-__all__ = ["compile_kernels", "processes", "warm_up"]
+__all__ = ["Compilation", "begin", "compile_kernels", "processes", "warm_up"]
 
 FEW = 3
 """As many kernels are compiled here: a process takes a second to start."""
@@ -34,30 +36,86 @@ _started: list[subprocess.Popen[bytes]] = []
 _lock = threading.Lock()
 
 
-def compile_kernels(kernels: Sequence[TritonKernel], sm: int) -> list[CompiledKernel]:
-    """Machine code of each kernel for compute capability ``sm``, in order.
+def compile_kernels(
+    kernels: Sequence[TritonKernel], sm: int, begun: Compilation | None = None
+) -> list[CompiledKernel]:
+    """Machine code of each kernel for compute capability ``sm``, in order. ``begun``: what has some of them already.
 
     Raises:
         MissingTriton: triton is not installed.
         RuntimeError: a kernel wants more shared memory than the device has, or does not compile.
     """
-    workers = min(len(kernels), processes())
-    if len(kernels) <= (1 if _started else FEW) or workers < 2:
-        return [compile_ptx(kernel, sm, usage=False) for kernel in kernels]
-    results: list[Any] = [None] * len(kernels)
-    waiting: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-    for number in sorted(range(len(kernels)), key=lambda k: -_work_of(kernels[k])):  # the dearest ones first
-        waiting.put(number)
-    threads = [threading.Thread(target=_work, args=(kernels, sm, waiting, results)) for _ in range(workers)]
-    for thread in threads:
-        waiting.put(None)
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+    if begun is None or not begun.kernels:
+        few = len(kernels) <= (1 if _started else FEW)
+        if few or processes() < 2:
+            return [compile_ptx(kernel, sm, usage=False) for kernel in kernels]
+    with begun or Compilation(sm) as compilation:
+        return compilation.finish(kernels)
+
+
+def begin(sm: int) -> Compilation | None:
+    """Start processes, and what takes the first kernels; None where kernels are compiled in this one."""
+    warm_up()
+    return Compilation(sm) if _started and processes() > 1 else None
+
+
+class Compilation:
+    """Kernels that processes compile while others are still made: the dearest of those that wait goes first.
+
+    A context: what waits when it is left is given up.
+    """
+
+    def __init__(self, sm: int) -> None:
+        self.sm = sm
+        self.kernels: dict[TritonKernel, int] = {}
+        self._results: dict[int, Any] = {}
+        self._waiting: queue.PriorityQueue[tuple[int, int, TritonKernel | None]] = queue.PriorityQueue()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end(_FIRST)
+
+    def add(self, kernel: TritonKernel) -> None:
+        """Compile it as soon as there is a process for it."""
+        if kernel in self.kernels:
+            return
+        number = self.kernels[kernel] = len(self.kernels)
+        self._waiting.put((-_work_of(kernel), number, kernel))
+        if len(self._threads) < processes():
+            self._threads.append(threading.Thread(target=self._run))
+            self._threads[-1].start()
+
+    def finish(self, kernels: Sequence[TritonKernel]) -> list[CompiledKernel]:
+        """Wait for all of these."""
+        for kernel in sorted(kernels, key=_work_of, reverse=True):
+            self.add(kernel)
+        collect_young()  # while others work
+        self._end(_LAST)
+        results = [self._results[self.kernels[kernel]] for kernel in kernels]
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return results
+
+    def _end(self, when: int) -> None:
+        for _ in self._threads:
+            self._waiting.put((when, len(self.kernels), None))
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _run(self) -> None:
+        process = _take()
+        while (kernel := (waited := self._waiting.get())[2]) is not None:
+            process, self._results[waited[1]] = _compiled(process, kernel, self.sm)
+        _idle.put(process)
+
+
+_FIRST, _LAST = -(1 << 62), 1
+"""Places of the end among kernels, which have that of their work below zero."""
 
 
 def _work_of(kernel: TritonKernel) -> int:
@@ -83,20 +141,19 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _work(kernels: Sequence[TritonKernel], sm: int, waiting: Any, results: list[Any]) -> None:
-    process = _take()
-    for number in iter(waiting.get, None):
-        kernel = kernels[number]
-        try:
-            send(process.stdin, request_for(kernel, sm))  # type: ignore[arg-type]
-            found = receive(process.stdout)  # type: ignore[arg-type]
-        except (EOFError, OSError):  # it was ended from outside; this kernel is compiled here
-            process, found = _start(), None
-        try:
-            results[number] = compile_ptx(kernel, sm, usage=False) if found is None else _read(kernel, sm, found)
-        except Exception as error:  # noqa: BLE001 - raised by compile_kernels
-            results[number] = error
-    _idle.put(process)
+def _compiled(
+    process: subprocess.Popen[bytes], kernel: TritonKernel, sm: int
+) -> tuple[subprocess.Popen[bytes], CompiledKernel | Exception]:
+    """The process for the next kernel, and the code of this one or why there is none."""
+    try:
+        send(process.stdin, request_for(kernel, sm))  # type: ignore[arg-type]
+        found = receive(process.stdout)  # type: ignore[arg-type]
+    except (EOFError, OSError):  # it was ended from outside; this kernel is compiled here
+        process, found = _start(), None
+    try:
+        return process, compile_ptx(kernel, sm, usage=False) if found is None else _read(kernel, sm, found)
+    except Exception as error:  # noqa: BLE001 - raised by whoever waits for the kernel
+        return process, error
 
 
 def _read(kernel: TritonKernel, sm: int, found: Any) -> CompiledKernel:

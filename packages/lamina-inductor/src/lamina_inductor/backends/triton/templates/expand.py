@@ -6,6 +6,7 @@ planner chose. Kernels with equal texts are one kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -55,12 +56,13 @@ class NoTemplates:
 @dataclass
 class Expansion:
     """Steps with lists of launches where templates stand, and the templates' kernels. planned: the program's steps,
-    with epilogues behind what takes none."""
+    with epilogues behind what takes none. made: told of each kernel."""
 
     steps: list[Step | list[TritonLaunch]] = field(default_factory=list)
     kernels: dict[TritonKernel, TritonKernel] = field(default_factory=dict)
     planned: list[Step] = field(default_factory=list)
     behind: dict[str, Kernel] = field(default_factory=dict)
+    made: Callable[[TritonKernel], None] | None = None
 
     def named(self, launch: TritonLaunch) -> TritonLaunch:
         """The launch with a kernel that has a name."""
@@ -70,6 +72,8 @@ class Expansion:
             name = f"t{len(self.kernels)}_{words(launch.kernel.origins)}"
             source = launch.kernel.source.replace(ANONYMOUS, name, 1)
             found = self.kernels[anonymous] = replace(launch.kernel, name=name, source=source)
+            if self.made is not None:
+                self.made(found)
         return replace(launch, kernel=found)
 
     def add(self, *steps: Step) -> None:
@@ -83,9 +87,12 @@ class Expansion:
         return replace(call, kernel=self.behind.setdefault(format_body(call.kernel), call.kernel))
 
 
-def expand_steps(program: Program, planner: Planner | None) -> Expansion:
-    """Every step, its epilogue either printed into the template or a launch behind it."""
-    result = Expansion()
+def expand_steps(
+    program: Program, planner: Planner | None, made: Callable[[TritonKernel], None] | None = None
+) -> Expansion:
+    """Every step, its epilogue either printed into the template or a launch behind it. ``made`` is told of each
+    template's kernel, once."""
+    result = Expansion(made=made)
     if planner is not None:
         planner.prepare(program)
     fused = {} if planner is None else _fused(program, planner)
