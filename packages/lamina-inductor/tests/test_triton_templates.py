@@ -118,6 +118,16 @@ def test_equal_products_share_a_kernel() -> None:
     assert len(program.launches) == 2
 
 
+def test_kernels_of_templates_are_told_before_the_others_are_printed() -> None:
+    def fn(x: Any, a: Any, b: Any) -> Any:
+        return ops.softmax(ops.matmul(ops.relu(ops.matmul(x, a)), b), 1)
+
+    graph, told = kept_graph(fn, tuple(floats(64, 64) for _ in range(3))), []
+    program = TritonBackend(TemplatePlanner(choose=best_template)).emit(graph, made=told.append)
+    assert told == [k for k in program.kernels if k.name.startswith("t")]
+    assert 0 < len(told) < len(program.kernels)
+
+
 def kernels_of(fn: Any, *inputs: np.ndarray) -> list[str]:
     return [k.name for k in emit_with(kept_graph(fn, inputs), SMALL).kernels]
 

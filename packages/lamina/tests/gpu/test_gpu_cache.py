@@ -26,10 +26,10 @@ print("compiled", len(device.programs), "launched", len(device.launches))
 SLOW = """
 import time
 from lamina_inductor.backends.triton import build
-def slow(kernels, sm):
+def slow(*given):
     print("compiling", flush=True)
     time.sleep({seconds})
-    return device.compile_kernels(kernels, sm)
+    return device.compile_kernels(*given)
 build.compile_kernels = slow
 """
 SLOW_WRITE = """

@@ -94,8 +94,8 @@ class TritonBackend:
         """The kernels of a graph of strict primitives, and how they are launched.
 
         ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
-        complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics. ``made`` is told of
-        the templates' kernels, which take longest to compile, before the others are printed.
+        complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics. ``made``
+        is told of the templates' kernels, which take longest to compile, before the others are printed.
 
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
