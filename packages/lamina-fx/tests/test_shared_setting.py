@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 
 import pytest
 
-from lamina_fx.collector import collector_paused
+from lamina_fx.collector import collect_young, collector_paused
 from lamina_fx.shared_setting import SharedSetting
+
+
+class Node:
+    """What can stand in a cycle."""
+
+    self: Node
 
 
 def test_last_to_leave_restores():
@@ -50,5 +57,25 @@ def test_who_switched_the_collector_off_finds_it_off():
         with collector_paused:
             pass
         assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_young_garbage_is_collected_in_a_pause_unless_the_collector_was_off():
+    def left() -> bool:
+        """Is a cycle still there when ``collect_young`` has been called?"""
+        node = Node()
+        node.self = node
+        reference = weakref.ref(node)
+        del node
+        collect_young()
+        return reference() is not None
+
+    with collector_paused:
+        assert not left()
+    gc.disable()
+    try:
+        with collector_paused:
+            assert left()
     finally:
         gc.enable()

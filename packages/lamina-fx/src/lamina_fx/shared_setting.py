@@ -36,6 +36,12 @@ class SharedSetting(ContextDecorator, Generic[T]):
         self._inside = 0
         self._before: T | None = None
 
+    @property
+    def before(self) -> T | None:
+        """What was before the change; None outside of blocks."""
+        with self._lock:
+            return self._before if self._inside else None
+
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:

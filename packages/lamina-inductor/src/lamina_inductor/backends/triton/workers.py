@@ -36,9 +36,7 @@ _started: list[subprocess.Popen[bytes]] = []
 _lock = threading.Lock()
 
 
-def compile_kernels(
-    kernels: Sequence[TritonKernel], sm: int, begun: Compilation | None = None
-) -> list[CompiledKernel]:
+def compile_kernels(kernels: Sequence[TritonKernel], sm: int, begun: Compilation | None = None) -> list[CompiledKernel]:
     """Machine code of each kernel for compute capability ``sm``, in order. ``begun``: what has some of them already.
 
     Raises:
