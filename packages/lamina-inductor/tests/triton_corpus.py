@@ -136,6 +136,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     ),
     "broadcast": (lambda x, b: ops.relu(ops.add(x, b)), (floats(9, 50), floats(50)), 1),
     "transposed": (lambda x, y: ops.add(ops.permute(ops.exp(x), (1, 0)), y), (floats(6, 80), floats(80, 6)), 1),
+    "memory of a transposed value": (
+        lambda x: ops.as_strided(ops.mul(ops.permute(x, (1, 0)), 2.0), (40, 3), (9, 50), 7), (floats(6, 80),), 1,
+    ),
     "softmax": (lambda x: ops.softmax(x, -1), (floats(10, 100),), 1),
     "softmax of bfloat16": (lambda x: ops.softmax(x, -1), (floats(4, 64, dtype=ml_dtypes.bfloat16),), 1),
     "softmax of long rows": (lambda x: ops.softmax(x, -1), (floats(2, 33001),), 3),

@@ -31,6 +31,9 @@ from .strides import dense_order, same_layout
 
 __all__ = ["decompose"]
 
+_READS_MEMORY = frozenset(("as_strided", "as_strided.storage"))
+"""Their numbers are places in the memory of the first argument."""
+
 
 def decompose(graph: Graph, *, level: str = "prims", keep: frozenset[str] = frozenset()) -> Graph:
     """A new graph that computes the same with operators of ``level`` and those in ``keep``.
@@ -90,6 +93,10 @@ class _Builder(GraphBuilder):
             source = values[node.args[0]]
             return source[node.args[1]] if isinstance(source, tuple) else self._copy(node, values)
         op = operator_of(node.target)
+        if op.id in _READS_MEMORY:
+            base: Any = node.args[0]
+            laid_out = self._laid_out(values[base], base)
+            values = values if laid_out is values[base] else {**values, base: laid_out}
         if not self._expands(op) and self._is_strict(op, node):
             return self._copy(node, values)
         self.meta = node.meta
@@ -102,7 +109,7 @@ class _Builder(GraphBuilder):
         return _lower(self.call(op, args, kwargs))
 
     def _laid_out(self, value: Any, result: Node) -> Any:
-        """A result of the graph in the layout that it had: a body's strict form may give it another."""
+        """A value in the layout that it had: a body's strict form may give it another."""
         wanted, have = result.spec, value.spec if type(value) is Node else None
         if not (isinstance(wanted, TensorSpec) and isinstance(have, TensorSpec)) or same_layout(wanted, have):
             return value

@@ -170,25 +170,32 @@ def _is_multiple(a: Any, b: Any) -> bool:
 
 
 def same_layout(first: TensorSpec, second: TensorSpec) -> bool:
-    """Have two specs of one shape the same strides where they matter; symbolic ones are not compared."""
-    if any(type(n) is int and n == 0 for n in first.shape):
+    """Have two specs of one shape the same strides where they matter, as far as is known without asking."""
+    if any(_is(n, 0) for n in first.shape):
         return True
     pairs = zip(first.shape, first.strides, second.strides, strict=True)
-    return all(type(n) is not int or n == 1 or a is b or _unequal_ints(a, b) is not True for n, a, b in pairs)
-
-
-def _unequal_ints(a: Size, b: Size) -> bool | None:
-    return a != b if type(a) is int and type(b) is int else None
+    return all(_is(n, 1) or surely_same((a,), (b,)) for n, a, b in pairs)
 
 
 def dense_order(spec: TensorSpec) -> tuple[int, ...] | None:
-    """Dimensions from the outermost to the innermost in memory; None when there are gaps or overlaps."""
-    if any(type(s) is not int for s in (*spec.shape, *spec.strides)):
-        return None
-    order = tuple(sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], -spec.shape[d])))
-    expected = 1
-    for dim in reversed(order):
-        if spec.shape[dim] != 1 and spec.strides[dim] != expected:
+    """Dimensions from the outermost to the innermost in memory; None when there are gaps or overlaps, or it is unclear.
+
+    >>> from lamina_fx import float32
+    >>> dense_order(TensorSpec((2, 3, 4), float32, (1, 8, 2)))
+    (1, 2, 0)
+    """
+    if all(type(s) is int for s in (*spec.shape, *spec.strides)):
+        order = tuple(sorted(range(spec.ndim), key=lambda d: (-spec.strides[d], -spec.shape[d])))
+        left = [d for d in order if spec.shape[d] != 1]
+    else:
+        order, left = None, [d for d, size in enumerate(spec.shape) if not _is(size, 1)]
+    found: list[int] = []
+    expected: Size = 1
+    while left:
+        inner = next((d for d in reversed(left) if surely_same((spec.strides[d],), (expected,))), None)
+        if inner is None:
             return None
-        expected *= spec.shape[dim]
-    return order
+        left.remove(inner)
+        found.insert(0, inner)
+        expected = expected * spec.shape[inner]
+    return order if order is not None else (*(d for d in range(spec.ndim) if d not in found), *found)

@@ -17,6 +17,7 @@ import numpy as np
 from lamina_dynamo.errors import BreakReason, NotResumable
 from lamina_fx import Graph, Interpreter, Node, TensorSpec
 from lamina_prims import operator
+from lamina_prims.strides import dense_order
 from lamina_tensor import Tensor, from_numpy
 from lamina_tensor import cuda as device_library
 from lamina_tensor._C import bump
@@ -79,13 +80,30 @@ class ReferenceArtifact:
         """Run node by node on the tensors' arrays; writes go to the inputs' own memory."""
         specs = [placeholder.spec for placeholder in self.graph.placeholders]
         arrays = [_array(value, spec) for value, spec in zip(inputs, specs, strict=True)]
-        results = Interpreter(self.graph, operator).run(*arrays)
+        results = _LayingOut(self.graph, operator).run(*arrays)
         for node in self.graph.nodes:
             if node.target == "copy_to":
                 for placeholder, value in zip(self.graph.placeholders, inputs, strict=True):
                     if placeholder is node.args[0]:
                         bump(value)
         return tuple(_tensor(r) if hasattr(r, "dtype") else r for r in results)
+
+
+class _LayingOut(Interpreter):
+    """Values lie in memory as their specs say: ``as_strided`` counts on it, references may do otherwise."""
+
+    def call_function(self, node: Node, args: Any, kwargs: Any) -> Any:
+        value, spec = super().call_function(node, args, kwargs), node.spec
+        if not (isinstance(value, np.ndarray) and isinstance(spec, TensorSpec)) or value.size < 2:
+            return value
+        wanted = TensorSpec(value.shape, spec.dtype, self._sized(spec.strides))
+        strides = tuple([n * value.itemsize for n in wanted.strides])
+        pairs = zip(value.shape, value.strides, strides, strict=True)
+        if all(size == 1 or a == b for size, a, b in pairs) or dense_order(wanted) is None:
+            return value
+        placed = np.ndarray(value.shape, value.dtype, strides=strides)
+        placed[...] = value
+        return placed
 
 
 def _array(value: Any, spec: Any) -> Any:
