@@ -26,6 +26,27 @@ def test_unknown_options_are_named_when_compile_is_called() -> None:
         lamina.compile(lambda x: x, options={"foo": 1})
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("max_autotune", "yes", "max_autotune must be True or False, got 'yes'"),
+        ("cuda_graphs", 1, "cuda_graphs must be True, False or None, got 1"),
+        ("allow_tf32", None, "allow_tf32 must be True or False, got None"),
+        ("deterministic", lamina.ones(1).bool(), "deterministic must be True or False, got tensor"),
+    ],
+)
+def test_values_of_options_are_checked_when_compile_is_called(option: str, value: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=f"the option {words}"):
+        lamina.compile(lambda x: x, options={option: value})
+
+
+def test_a_backend_that_names_no_values_takes_any() -> None:
+    class Named(Failing):
+        options = frozenset(("level",))
+
+    lamina.compile(lambda x: x, backend=Named(), options={"level": "high"})
+
+
 class Failing:
     """A backend of another package whose ``compile`` fails."""
 

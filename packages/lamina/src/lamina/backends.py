@@ -7,7 +7,7 @@ A backend compiles a functional graph of primitives. ``reference`` interprets it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
@@ -139,7 +139,7 @@ class DeviceBackend:
     keep: frozenset[str] = frozenset()
 
     @property
-    def options(self) -> frozenset[str]:
+    def options(self) -> Mapping[str, tuple[Any, ...]]:
         """Those of ``triton``; the other backend has none."""
         from lamina_inductor.backends.triton import TritonBackend  # only where options are given
 

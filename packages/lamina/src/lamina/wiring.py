@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -44,10 +44,8 @@ class GraphCompiler:
         self.memory_budget = memory_budget
         self.options = options or {}
         self.preferred = preferred or {}
-        unknown = sorted(set(self.options) - set(getattr(backend, "options", self.options))) if options else ()
-        if unknown:
-            takes = ", ".join(sorted(backend.options)) or "none"  # type: ignore[attr-defined]
-            raise ValueError(f"the backend {backend.name!r} has no option {unknown[0]!r}; it takes: {takes}")
+        if options:
+            _check_options(backend, options)
 
     def __call__(self, captured: Graph, inputs: Sequence[Any], context: Any = None) -> Callable[..., Sequence[Any]]:
         """Compile; returns a callable over the captured graph's inputs that returns its outputs as a tuple.
@@ -141,6 +139,19 @@ def _giving_tensors(artifact: Callable[..., Sequence[Any]]) -> Callable[..., Seq
         return tuple([from_numpy(r) if isinstance(r, np.ndarray) else r for r in artifact(*inputs)])
 
     return run
+
+
+def _check_options(backend: Backend, options: dict[str, Any]) -> None:
+    """The backend's ``options`` are names, or name -> values; a backend that has none takes what is given."""
+    known: Any = getattr(backend, "options", options)
+    unknown = sorted(set(map(str, options)) - set(known))
+    if unknown:
+        takes = ", ".join(sorted(known)) or "none"
+        raise ValueError(f"the backend {backend.name!r} has no option {unknown[0]!r}; it takes: {takes}")
+    for name, given in options.items() if known is not options and isinstance(known, Mapping) else ():
+        if not any(type(given) is type(value) and given == value for value in known[name]):
+            *first, last = map(repr, known[name])
+            raise TypeError(f"the option {name} must be {', '.join(first)} or {last}, got {given!r}")
 
 
 def _options_for(backend: Backend, given: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ def k0_exp(b0, b1, XBLOCK: tl.constexpr):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from lamina_fx import Graph
@@ -64,10 +65,13 @@ class TritonBackend:
 
     name = "triton"
     keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward"))
-    options: frozenset[str] = frozenset(("allow_tf32", "cuda_graphs", "deterministic", "max_autotune"))
-    """Names in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph (True: even
-    where inputs or results must be copied for it, False: never); add up by index in a certain order, by the reference;
-    choose templates and their tiles by measuring."""
+    options: Mapping[str, tuple[Any, ...]] = MappingProxyType({
+        "allow_tf32": (True, False), "cuda_graphs": (True, False, None), "deterministic": (True, False),
+        "max_autotune": (True, False),
+    })  # fmt: skip
+    """Names and values in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph
+    (True: even where inputs or results must be copied for it, False: never); add up by index in a certain order, by the
+    reference; choose templates and their tiles by measuring."""
 
     def __init__(self, planner: Planner | None = None) -> None:
         self.planner = planner
