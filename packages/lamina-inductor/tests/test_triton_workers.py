@@ -98,7 +98,9 @@ def test_kernels_are_compiled_while_others_are_made(fake: list[object]) -> None:
     with Compilation(90) as begun:
         for early in (kernels[7], kernels[3], kernels[7]):
             begun.add(early)
-        made = compile_kernels(kernels, 90, begun)
+        called: list[str] = []
+        made = compile_kernels(kernels, 90, begun, lambda: called.append("meanwhile"))
+    assert called == ["meanwhile"]
     assert [k.cubin.decode() for k in made] == [k.name for k in made] == [k.name for k in kernels]
     assert len(fake) <= workers.processes()
 

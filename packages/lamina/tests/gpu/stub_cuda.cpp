@@ -30,7 +30,7 @@ struct NodeParams {
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0, short_of_memory = 0;
+int launches = 0, blas_handles = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0, short_of_memory = 0;
 bool capturing = false;
 void *captured_stream = nullptr, *blas_stream = nullptr;
 typedef std::vector<Step *> Graph; // nodes are steps
@@ -189,7 +189,8 @@ int cuGetProcAddress_v2(const char *symbol, void **f, int, uint64_t, int *) {
     return *f ? 0 : 500;
 }
 
-int cublasCreate_v2(void **h) { *h = (void *)0x600; return 0; }
+int stub_handles(void) { return blas_handles; }
+int cublasCreate_v2(void **h) { *h = (void *)0x600; ++blas_handles; return 0; }
 int cublasSetStream_v2(void *, void *s) { blas_stream = s; return 0; }
 int cublasSetWorkspace_v2(void *, void *, size_t) { return 0; }
 int cublasSetMathMode(void *, int) { return 0; }

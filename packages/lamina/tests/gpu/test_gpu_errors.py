@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stub_device import StubDevice
+from stub_process import run_process
 
 import lamina
 from lamina.records import records
@@ -158,3 +159,32 @@ def test_a_second_process_finds_the_artifact_and_a_damaged_one_is_made_again(
     monkeypatch.setattr("lamina_inductor.backends.triton.build.toolchain", lambda: "another one")
     artifact()
     assert len(device.programs) == count + 2
+
+
+PRODUCT = """
+from lamina_inductor.backends.triton import build
+compile_kernels = build.compile_kernels
+def compiling(*given):
+    found = compile_kernels(*given)
+    print("compiled, handles", device.library.stub_handles())
+    return found
+build.compile_kernels = compiling
+x, w = lamina.arange(12.).reshape(3, 4), lamina.ones(4, 5)
+run = lamina.compile(lambda x, w: x @ w + 1, backend="triton")
+print((run(x.cuda(), w.cuda()).cpu() - (x @ w + 1)).abs().max().item(), "handles", device.library.stub_handles())
+"""
+
+
+def test_cublas_is_opened_while_kernels_compile(device: StubDevice, tmp_path: Path) -> None:
+    with run_process(library(device), tmp_path, PRODUCT) as process:
+        said = process.communicate(timeout=60)[0]
+    assert said.splitlines() == ["compiled, handles 1", "0.0 handles 1"]
+
+
+def test_without_cublas_the_first_product_says_so(device: StubDevice, tmp_path: Path) -> None:
+    missing = {"LAMINA_LIBCUBLAS": "/nowhere/libcublas.so", "LAMINA_STRICT": "1"}
+    with run_process(library(device), tmp_path, PRODUCT, **missing) as process:
+        said = process.communicate(timeout=60)[0]
+    first, *_, last = said.splitlines()
+    assert first == "compiled, handles 0"
+    assert "matrix products on the GPU need cuBLAS, which cannot be loaded (/nowhere/libcublas.so" in last

@@ -48,6 +48,15 @@ bool open_blas(void) {
     return found;
 }
 
+bool open_handle(int device) {
+    if (!open_blas()) return false;
+    if (handles[device]) return true;
+    int status = blas.create(&handles[device]);
+    if (status) { handles[device] = nullptr; return fail("creating a handle", status); }
+    blas.set_mode(handles[device], 16); // sums of split products stay in single precision
+    return true;
+}
+
 struct Type {
     int data, compute; // cudaDataType, cublasComputeType_t
 };
@@ -79,13 +88,18 @@ PyObject *lm_set_cublas(PyObject *, PyObject *path) {
     Py_RETURN_NONE;
 }
 
+PyObject *lm_open_cublas(PyObject *, PyObject *device) {
+    long number = PyLong_AsLong(device);
+    Opaque before = nullptr;
+    if ((number == -1 && PyErr_Occurred()) || !lm_cuda_enter((int)number, &before)) return nullptr;
+    bool fine = open_handle((int)number);
+    lm_cuda_leave(before);
+    if (!fine) return nullptr;
+    Py_RETURN_NONE;
+}
+
 bool lm_cublas_begin(int device, Opaque stream, DevicePtr workspace) {
-    if (!open_blas()) return false;
-    if (!handles[device]) {
-        int status = blas.create(&handles[device]);
-        if (status) { handles[device] = nullptr; return fail("creating a handle", status); }
-        blas.set_mode(handles[device], 16); // sums of split products stay in single precision
-    }
+    if (!open_handle(device)) return false;
     int status = blas.set_stream(handles[device], stream);
     if (!status) status = blas.set_workspace(handles[device], reinterpret_cast<void *>(workspace), kBlasWorkspace);
     return status ? fail("choosing the stream", status) : true;

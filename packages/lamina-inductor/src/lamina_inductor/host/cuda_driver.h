@@ -113,6 +113,7 @@ struct Product {
 };
 enum { kBlasWorkspace = 32 << 20 };
 PyObject *lm_set_cublas(PyObject *, PyObject *path); // where the library is
+PyObject *lm_open_cublas(PyObject *, PyObject *device); // makes the device's handle
 bool lm_cublas_begin(int device, Opaque stream, DevicePtr workspace);
 bool lm_cublas_product(int device, const Product &product, DevicePtr a, DevicePtr b, DevicePtr c);
 

@@ -52,7 +52,8 @@ PyObject *write_memory(PyObject *, PyObject *arguments) {
 PyMethodDef methods[] = {
     {"device_info", lm_cuda_device_info, METH_O, "(name, major, minor, multiprocessors, driver version) of a GPU; RuntimeError without one."},
     {"set_front_end", set_front_end, METH_O, "The tensor type whose memory programs without tensor inputs use."},
-    {"set_cublas", lm_set_cublas, METH_O, "Path of the cuBLAS library, which is opened by the first product."},
+    {"set_cublas", lm_set_cublas, METH_O, "Path of the cuBLAS library, which the first product opens, or open_cublas."},
+    {"open_cublas", lm_open_cublas, METH_O, "Open cuBLAS for a device now; RuntimeError where it cannot be loaded."},
     {"current_stream", current_stream, METH_O, "Address of the front end's current stream for a device."},
     {"read_memory", read_memory, METH_VARARGS, "(address, bytes, stream): device memory as bytes; waits."},
     {"write_memory", write_memory, METH_VARARGS, "(address, data, stream): bytes to device memory; waits."},

@@ -9,13 +9,14 @@ import functools
 import importlib.util
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lamina_fx import DType
 
-__all__ = ["FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "set_front_end"]
+__all__ = ["FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "open_cublas", "set_front_end"]
 
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
 _WHEELS = ("nvidia.cu13", "nvidia.cublas")
@@ -99,6 +100,13 @@ def gpu_info(index: int = 0) -> GpuInfo:
     """
     name, major, minor, units, driver = gpu_launcher().device_info(index)
     return GpuInfo(name, 10 * major + minor, units, driver)
+
+
+def open_cublas(index: int) -> None:
+    """Open cuBLAS for a device before its first product wants it, which takes a while. What fails here fails there
+    again, and is told then."""
+    with suppress(RuntimeError, MemoryError):
+        gpu_launcher().open_cublas(index)
 
 
 def _cublas() -> str:

@@ -6,6 +6,7 @@ artifact of another triton is made anew, unless there is no triton here: then it
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from ...cache.keys import graph_key
 from ...cache.store import ArtifactStore, default_store
 from ...host.description import KernelInfo
 from ...host.encoding import NotStorable
-from ...host.gpu import GpuInfo
+from ...host.gpu import GpuInfo, open_cublas
+from ...ir.program import Gemm
 from .artifact import GpuArtifact, GpuDescription, images_of, to_bytes
 from .compile import CompiledKernel, toolchain
 from .gpu_plan import make_plan
@@ -81,7 +83,9 @@ def build_artifact(
     Raises:
         MissingTriton: triton is not installed.
     """
-    compiled = compile_kernels(emitted.kernels, info.sm, begun)
+    multiplies = any(type(extern.step) is Gemm for extern in emitted.externs)
+    meanwhile = partial(open_cublas, device_index(graph)) if multiplies else None
+    compiled = compile_kernels(emitted.kernels, info.sm, begun, meanwhile)
     description = describe(graph, emitted, compiled, info, options)
     code = b"".join([k.cubin for k in compiled])
     try:

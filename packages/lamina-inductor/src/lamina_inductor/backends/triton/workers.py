@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamina_fx.collector import collect_young
@@ -36,8 +36,14 @@ _started: list[subprocess.Popen[bytes]] = []
 _lock = threading.Lock()
 
 
-def compile_kernels(kernels: Sequence[TritonKernel], sm: int, begun: Compilation | None = None) -> list[CompiledKernel]:
+def compile_kernels(
+    kernels: Sequence[TritonKernel],
+    sm: int,
+    begun: Compilation | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> list[CompiledKernel]:
     """Machine code of each kernel for compute capability ``sm``, in order. ``begun``: what has some of them already.
+    ``meanwhile``: called when processes have work and this one would wait for them.
 
     Raises:
         MissingTriton: triton is not installed.
@@ -48,7 +54,7 @@ def compile_kernels(kernels: Sequence[TritonKernel], sm: int, begun: Compilation
         if few or processes() < 2:
             return [compile_ptx(kernel, sm, usage=False) for kernel in kernels]
     with begun or Compilation(sm) as compilation:
-        return compilation.finish(kernels)
+        return compilation.finish(kernels, meanwhile)
 
 
 def begin(sm: int) -> Compilation | None:
@@ -86,11 +92,15 @@ class Compilation:
             self._threads.append(threading.Thread(target=self._run))
             self._threads[-1].start()
 
-    def finish(self, kernels: Sequence[TritonKernel]) -> list[CompiledKernel]:
-        """Wait for all of these."""
+    def finish(
+        self, kernels: Sequence[TritonKernel], meanwhile: Callable[[], object] | None = None
+    ) -> list[CompiledKernel]:
+        """Wait for all of these; before that, call ``meanwhile``."""
         for kernel in sorted(kernels, key=_work_of, reverse=True):
             self.add(kernel)
         collect_young()  # while others work
+        if meanwhile is not None:
+            meanwhile()
         self._end(_LAST)
         results = [self._results[self.kernels[kernel]] for kernel in kernels]
         for result in results:
