@@ -53,7 +53,7 @@ def _symbols(graph: Graph) -> Iterator[Symbol]:
         for item in spec if isinstance(spec, tuple) else (spec,):
             if isinstance(item, TensorSpec):
                 for size in (*item.shape, *item.strides):
-                    expr = getattr(size, "expr", None)
+                    expr = None if type(size) is int else getattr(size, "expr", None)
                     if isinstance(expr, Expr):
                         yield from expr.free_symbols
 
