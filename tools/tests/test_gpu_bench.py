@@ -34,9 +34,15 @@ def test_the_table_has_a_line_for_each_row_and_says_what_failed() -> None:
         "mlp|lamina compiled": {"failed": "RuntimeError: no"},
     }  # fmt: skip
     lines = load("bench").table(found, ["softmax", "mlp"]).splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert "70.0 BAD us" in lines[1] and "160.0 us" in lines[1] and "3.83 TB/s (x, out)" in lines[1]
-    assert "-" in lines[2].split("mlp")[1]
+    assert "2.29," in lines[1] and "-" in lines[2].split("mlp")[1]
+    assert lines[3].endswith("geometric mean 2.29, least 2.29")
+
+
+def test_a_ceiling_has_no_ratio() -> None:
+    found = {"copy|lamina compiled": {"us": 70.0, "ceiling": True}, "copy|torch compiled": {"us": 160.0}}
+    assert len(load("bench").table(found, ["copy"]).splitlines()) == 2
 
 
 def test_the_set_up_script_is_a_shell_script() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lamina
+from lamina.records import LIMIT, new_record
 from lamina.wiring import _identifier
 
 
@@ -77,3 +78,13 @@ def test_times_of_parts_are_within_the_total() -> None:
 )
 def test_graphs_are_called_as_the_user_calls_the_function(qualname: str, name: str) -> None:
     assert _identifier(qualname) == name
+
+
+def test_counts_go_on_where_records_make_way() -> None:
+    lamina.compiler.reset()
+    for _ in range(LIMIT + 3):
+        new_record("graph")
+    assert lamina.compiler.summary().graphs == LIMIT + 3
+    assert len(lamina.compiler.records()) == LIMIT
+    lamina.compiler.reset()
+    assert lamina.compiler.summary().graphs == 0

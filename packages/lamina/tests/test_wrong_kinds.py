@@ -38,7 +38,6 @@ CASES = [
     (lamina.compiler.explain, "a function or a module"),
 ]
 NO_TEXT = [
-    (fx.Device, "a device's name"),
     (fx.from_json, "JSON text"),
     (fx.wrap, "a function or the name of one"),
     (prims.operator, "an operator's id"),
@@ -64,6 +63,11 @@ def test_a_wrong_kind_is_named(function, words: str, bad: object) -> None:
 @pytest.mark.parametrize(("function", "words"), NO_TEXT)
 def test_a_number_where_text_is_taken_is_named(function, words: str) -> None:
     _check(function, words, 3)
+
+
+def test_a_device_is_named_or_numbered() -> None:
+    assert str(fx.Device(1)) == "cuda:1"
+    _check(fx.Device, "a device's name", 1.5)
 
 
 def test_names_that_mean_nothing_are_named() -> None:

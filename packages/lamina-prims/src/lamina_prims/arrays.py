@@ -120,7 +120,7 @@ def device_namespace(device: Device) -> Any:
 
 
 def as_device(device: Any) -> Device:
-    """A ``Device`` from what stands for one: None (the CPU), a string, a GPU's number, or the ``device`` of an array."""
+    """A ``Device`` from what stands for one: None (the CPU), a string, a GPU's number, or an array's ``device``."""
     if type(device) is Device:
         return device
     if type(device) is int:

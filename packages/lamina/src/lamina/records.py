@@ -14,7 +14,9 @@ from typing import Any
 from lamina_dynamo import CompileEvent, add_listener
 from lamina_fx import Graph, print_graph
 
-__all__ = ["GraphRecord", "clear_records", "counted", "events", "forget", "forget_events", "new_record", "records"]
+__all__ = [
+    "GraphRecord", "clear_records", "counted", "dropped", "events", "forget", "forget_events", "new_record", "records",
+]  # fmt: skip
 
 LIMIT = 256
 """Records kept; older ones are dropped, so that a long-running program does not grow."""
@@ -117,7 +119,21 @@ def tally(words: Iterable[str], most: int = 12) -> str:
 
 _RECORDS: deque[GraphRecord] = deque(maxlen=LIMIT)
 _EVENTS: deque[CompileEvent] = deque(maxlen=LIMIT)
-add_listener(_EVENTS.append)
+_DROPPED: Counter[str] = Counter()
+
+
+def dropped() -> Counter[str]:
+    """What the records and events that had to make way count: graphs, kernels, breaks, recompiles."""
+    return _DROPPED
+
+
+def _append_event(event: CompileEvent) -> None:
+    if len(_EVENTS) == LIMIT:
+        _DROPPED.update(breaks=len(_EVENTS[0].breaks), recompiles=bool(_EVENTS[0].recompile_reasons))
+    _EVENTS.append(event)
+
+
+add_listener(_append_event)
 
 
 def records() -> tuple[GraphRecord, ...]:
@@ -134,6 +150,7 @@ def clear_records() -> None:
     """Forget records and events."""
     _RECORDS.clear()
     _EVENTS.clear()
+    _DROPPED.clear()
 
 
 def forget(record: GraphRecord) -> None:
@@ -155,5 +172,7 @@ def forget_events(seen: Iterable[CompileEvent]) -> None:
 def new_record(name: str) -> GraphRecord:
     """Start the record of one graph."""
     record = GraphRecord(name)
+    if len(_RECORDS) == LIMIT:
+        _DROPPED.update(graphs=1, kernels=len(_RECORDS[0].kernels))
     _RECORDS.append(record)
     return record

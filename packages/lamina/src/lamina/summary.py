@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .records import counted, events, records
+from .records import counted, dropped, events, records
 
 __all__ = ["Summary", "summary"]
 
@@ -29,9 +29,12 @@ class Summary:
 
 
 def summary() -> Summary:
-    """Counts since the process started, or since ``clear_records`` and ``lamina.compiler.reset``."""
-    seen, kept = events(), records()
+    """Counts since the process started, or since ``clear_records`` and ``lamina.compiler.reset``.
+
+    Reasons are those of the events that are kept."""
+    seen, kept, gone = events(), records(), dropped()
     reasons = tuple(str(reason) for event in seen for reason in event.breaks)
     skipped = tuple(f"{e.function}: {e.skipped}" for e in seen if e.skipped)
-    again = sum(bool(event.recompile_reasons) for event in seen)
-    return Summary(len(kept), len(reasons), again, sum(len(r.kernels) for r in kept), reasons, skipped)
+    again = sum(bool(event.recompile_reasons) for event in seen) + gone["recompiles"]
+    kernels = sum(len(record.kernels) for record in kept) + gone["kernels"]
+    return Summary(len(kept) + gone["graphs"], len(reasons) + gone["breaks"], again, kernels, reasons, skipped)
