@@ -32,9 +32,9 @@ def test_a_short_summary_first_and_full_graphs_on_request(capsys: pytest.Capture
     assert lines[0] == "2 graphs, 1 break, 2 kernels"
     assert "test_explain.py:24 in prints_a_number: str() needs the number that .item() gives" in lines[1]
     assert lines[2].startswith("graph 0: prints_a_number_")
-    assert "(test_explain.py:22)" in lines[2]
+    assert "(test_explain.py:23)" in lines[2]
     (second,) = [line for line in lines if line.startswith("graph 1: ")]
-    assert "(test_explain.py:24): 3 operators: mul x2, add" in second
+    assert "(test_explain.py:25): 3 operators: mul x2, add" in second
     assert any(line.startswith("  kernel ") and "mul" in line for line in lines)
     assert "%x" not in str(told)
     assert "%x: float32[3] = placeholder" in str(told.graphs[0])
