@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -80,3 +83,14 @@ def test_one_channel_or_one_element_leaves_the_format_open() -> None:
     volume = lt.randn(2, 4, 5, 6, 3).to(memory_format=lt.channels_last_3d)
     assert F.conv3d(volume, lt.randn(2, 4, 2, 2, 2)).stride() == (80, 1, 20, 4, 2)
     assert F.conv_transpose2d(some, lt.randn(4, 3, 2, 2)).stride() == (126, 1, 21, 3)
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64])
+@pytest.mark.parametrize(
+    "view", [lambda x: x.permute(2, 0, 1), lambda x: x[:, ::2].transpose(0, 2), lambda x: x[:1].expand(5, 3, 4)]
+)
+def test_an_operator_with_a_kernel_of_its_own_keeps_the_layout(view: Any, dtype: Any) -> None:
+    x = view(lt.linspace(-2, 2, 24, dtype=dtype).reshape(2, 3, 4))
+    got = lt.erf(x)
+    assert got.stride() == x.exp().stride()
+    np.testing.assert_allclose(got.flatten().tolist(), [math.erf(n) for n in x.flatten().tolist()], atol=1e-6)

@@ -23,8 +23,9 @@ def _erf(input: Any) -> Any:
     function = _ERF.get(getattr(input, "dtype", None))
     if function is None or type(input) is not np.ndarray:
         return NotImplemented
-    out = np.empty(input.shape, input.dtype)
-    function(np.ascontiguousarray(input), out)
+    out = np.empty_like(input)  # dense, its dimensions in the input's order: the layout of all elementwise results
+    order = sorted(range(out.ndim), key=lambda d: -out.strides[d])
+    function(np.ascontiguousarray(input.transpose(order)), out.transpose(order))
     return out
 
 
