@@ -34,7 +34,7 @@ def test_memory_is_counted() -> None:
     cuda.reset_peak_memory_stats()
     start = cuda.memory_allocated()
     x = lt.zeros(1000, device="cuda")
-    assert cuda.memory_allocated() == start + 4000
+    assert cuda.memory_allocated() == start + 4000 and cuda.memory_reserved() >= 4000
     view = x[10:]
     del x
     assert cuda.memory_allocated() == start + 4000  # the view keeps the memory
@@ -43,7 +43,7 @@ def test_memory_is_counted() -> None:
     assert cuda.memory_stats()["allocated_bytes.all.current"] == start
     free, total = cuda.mem_get_info()
     assert total == 1 << 20 and free <= total
-    assert "held by tensors" in cuda.memory_summary() and cuda.memory_reserved() >= start
+    assert "held by tensors" in cuda.memory_summary()
     cuda.empty_cache()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from stub_device import StubDevice, build_stub
 
+import lamina
 from lamina_tensor import cuda
 from lamina_tensor.cuda.stub_provider import StubProvider
 
@@ -28,6 +29,7 @@ def stub(library: Path) -> Iterator[StubDevice]:
     device = StubDevice.install(library, patch.setattr)
     before = cuda.use_provider(StubProvider())
     yield device
+    lamina.compiler.reset()  # records hold graphs, and those their constants: tensors on a device that goes now
     cuda.use_provider(before)
     patch.undo()
 
