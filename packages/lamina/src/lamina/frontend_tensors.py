@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class FrontendTensors:
     def shares_memory(self, first: Any, second: Any) -> bool:
         """Whether two tensors have an element in common."""
         try:
-            return np.shares_memory(first.detach().numpy(), second.detach().numpy(), max_work=10_000)
+            return np.shares_memory(_addresses(first), _addresses(second), max_work=10_000)
         except np.exceptions.TooHardError:
             return True
 
@@ -181,6 +182,14 @@ def check_write(view: Any) -> None:
             scatter(base, autograd_steps(view), fake_tensor(view.spec))
     except (RuntimeError, NotImplementedError) as error:
         raise DataDependent(f"a write that cannot be followed to the memory behind the view ({error})") from None
+
+
+def _addresses(tensor: Any) -> np.ndarray[Any, Any]:
+    """An array over the tensor's memory, on whatever device it is: to be compared, not to be read."""
+    size = tensor.dtype.itemsize
+    strides = tuple([stride * size for stride in tensor._strides])
+    memory = {"version": 3, "typestr": f"|V{size}", "data": (tensor.data_ptr(), True)}
+    return np.asarray(SimpleNamespace(__array_interface__=memory | {"shape": tuple(tensor._sizes), "strides": strides}))
 
 
 def _dense_order(sizes: Sequence[int], strides: Sequence[int]) -> list[int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -293,6 +294,27 @@ def test_graphs_of_several_sizes_do_not_disturb_each_other(device: StubDevice) -
     assert any(launch.name.endswith("_table") for launch in device.launches)
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("views", "share"), [((slice(0, None, 2), slice(1, None, 2)), False), ((slice(0, 12), slice(8, None)), True)]
+)
+def test_writes_where_inputs_lie_in_each_others_memory(device: StubDevice, views: Any, share: bool) -> None:
+    def step(a: Any, b: Any) -> Any:
+        total = a.sum() + b.sum()
+        a.mul_(2)
+        return total, b + 1
+
+    want, got = X.clone(), X.cuda()
+    run = lamina.compile(step, fullgraph=not share)
+    for _ in range(2):
+        wanted = step(*(want[:, v] for v in views))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            results = run(*(got[:, v] for v in views))
+        for a, b in zip((*results, got), (*wanted, want), strict=True):
+            np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-4, atol=1e-4)
+    assert device.launches
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, lamina.compile], ids=["eager", "compiled"])
