@@ -52,6 +52,7 @@ class _Printer:
         self.sources = sources
         self.specs: dict[int, tuple[Spec, str]] = {}
         self.attributes: dict[str, str] = {}
+        self.places: dict[tuple[str, int, str], str] = {}
         self.indent = ""
 
     # -- structure -----------------------------------------------------------------------------------
@@ -120,11 +121,15 @@ class _Printer:
         return text
 
     def meta(self, meta: dict[str, Any]) -> str:
-        text = ""
-        source = meta.get("source")
+        source, text = meta.get("source"), ""
         if source is not None:
-            file, line, function = source
-            text = f" at {json.dumps(file)}:{line} {_word(function)}"
+            place = tuple(source)
+            text = self.places.get(place, "")
+            if not text:
+                file, line, function = place
+                text = self.places[place] = f" at {json.dumps(file)}:{line} {_word(function)}"
+        if len(meta) == (source is not None):
+            return text
         rest = {k: v for k, v in meta.items() if k != "source" and is_plain(v)}
         return f"{text} meta {self.value(rest)}" if rest else text
 

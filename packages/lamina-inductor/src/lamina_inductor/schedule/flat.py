@@ -75,10 +75,12 @@ def analyse(statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size]
     known = frozenset(axes)
     for number, stmt in enumerate(statements):
         needs, own = _reads(stmt, known, info)
-        found = [info[n] for n in needs]
-        varies = own.union(*[f.axes for f in found])
-        level = max([f.level for f in found], default=0)
-        late = any(f.late for f in found)
+        varies, level, late = own, 0, False
+        for need in needs:
+            found = info[need]
+            varies = varies if found.axes <= varies else varies | found.axes
+            level = max(level, found.level)
+            late = late or found.late
         kind = type(stmt)
         if kind is Reduce:
             varies -= stmt.axes
