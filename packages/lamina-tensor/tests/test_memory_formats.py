@@ -94,3 +94,17 @@ def test_an_operator_with_a_kernel_of_its_own_keeps_the_layout(view: Any, dtype:
     got = lt.erf(x)
     assert got.stride() == x.exp().stride()
     np.testing.assert_allclose(got.flatten().tolist(), [math.erf(n) for n in x.flatten().tolist()], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda x: x.clone(),
+        lambda x: x.exp(),
+        lambda x: x.double(),
+        lt.erf,
+    ],
+)
+def test_expanded_dimensions_stay_where_they_are(operator: Any) -> None:
+    x = lt.arange(300.0).reshape(5, 4, 5, 3).permute(3, 2, 0, 1).expand(2, 3, 5, 5, 4)
+    assert operator(x).stride() == (300, 1, 3, 60, 15)  # PyTorch's
