@@ -77,7 +77,7 @@ class _Columns:
         sections: list[tuple[list[Info], bool]] = []
         for level in range(levels):
             columns = [i for i in flat.info.values() if i.level == level and self._column(i)]
-            sections.append((columns, False))
+            sections.append((self._with_bound(columns), False))
             sections.append((self._roots(level), True))
         self._choose_arrays(sections)
         declared = [Local(n, dtype_of(flat.info[k].stmt), self.tile) for k, n in self.arrays.items()]
@@ -100,6 +100,12 @@ class _Columns:
     def _column(self, info: Info) -> bool:
         """One value per column."""
         return type(info.stmt) is not Reduce and not (info.axes & self.flat.inner) and not self._scalar(info)
+
+    def _with_bound(self, infos: list[Info]) -> list[Info]:
+        """With the indices that these statements use: local arrays hold none, so each section binds its own."""
+        known = {i.key for i in infos}
+        needed = {need: self.flat.info[need] for i in infos for need in i.needs if need not in known}
+        return [*(i for i in needed.values() if type(i.stmt) is BindIndex and self._column(i)), *infos]
 
     def _roots(self, level: int) -> list[Info]:
         found = []
@@ -131,6 +137,8 @@ class _Columns:
         def stop(info: Info) -> bool:
             if type(info.stmt) is Reduce:
                 return info not in roots
+            if type(info.stmt) is BindIndex and self._column(info):
+                return False
             return type(info.stmt) is not Store and not (info.axes & self.flat.inner)
 
         return closure(self.flat, [r.key for r in roots], stop)
