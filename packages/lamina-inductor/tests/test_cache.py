@@ -175,6 +175,10 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert find_toolchain() is None
     with pytest.raises(NoCompiler, match="LAMINA_CXX"):
         compile_program(tanh_program())
+    monkeypatch.setenv("LAMINA_CXX", "/nowhere/g++")
+    with pytest.raises(NoCompiler, match="LAMINA_CXX='/nowhere/g\\+\\+' is none; set"):
+        compile_program(tanh_program())
+    monkeypatch.delenv("LAMINA_CXX")
     fallback._note.cache_clear()
     with pytest.warns(UserWarning, match="reference interpreter"):
         slow = CppBackend().compile(graph())

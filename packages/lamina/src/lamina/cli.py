@@ -36,7 +36,7 @@ def doctor() -> int:
     rows = [("python", f"{platform.python_version()} ({sys.executable})")]
     rows += [(f"lamina-{name}", importlib.import_module(f"lamina_{name}").__version__) for name in _PACKAGES]
     if found is None:
-        rows.append(("compiler", "none found: compiled functions run interpreted; install g++ or clang++, or set CXX"))
+        rows.append(("compiler", "none found, so functions run interpreted: install g++ or clang++, or set LAMINA_CXX"))
     else:
         rows.append(("compiler", f"{found.path} ({found.version_line})"))
         rows.append(("vector math", "libmvec" if found.has_libmvec else "none (glibc 2.35 or later on x86-64 has it)"))

@@ -5,6 +5,7 @@ in the cache does without it.
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 
 from ...artifact import Artifact, ArtifactError, read_description
@@ -29,8 +30,10 @@ def require_toolchain() -> Toolchain:
     """
     found = find_toolchain()
     if found is None:
+        named = next((f"{v}={os.environ[v]!r} is none;" for v in ("LAMINA_CXX", "CXX") if os.environ.get(v)), "")
         raise NoCompiler(
-            "no C++ compiler found: install g++ or clang++ (for example: apt-get install g++), or set LAMINA_CXX to one"
+            f"no C++ compiler found: {named or 'install g++ or clang++ (for example: apt-get install g++), or'} "
+            "set LAMINA_CXX to one"
         )
     return found
 
