@@ -4,6 +4,7 @@ Each row: the first call (compilation in it), results checked against the same p
 inputs, then the median of timed calls, by events; with the fewest bytes that it must move, the bandwidth that this is,
 or its arithmetic. ``--rival torch`` measures torch in a process of its own: eager, compiled, ``--autotune`` too. The
 table comes last, with the ratios of the rival's compiled times to lamina's and their geometric mean.
+``--table kernels`` has other rows: running sums, sorts, transposed reads.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ import traceback
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from kernel_rows import KERNEL_ROWS
 from rows import ROWS, Row
+
+TABLES = {"programs": ROWS, "kernels": KERNEL_ROWS}
 
 
 def timed(T: Any, run: Any, repeats: int, budget: float = 1.0) -> float:
@@ -83,7 +87,7 @@ def _flat(value: Any) -> list[Any]:
 def measure(T: Any, name: str, variant: str, check: bool) -> tuple[dict[str, Any], Any]:
     """One row of one library, and the call that was timed."""
     T.cuda.reset_peak_memory_stats()
-    row = ROWS[name](T)
+    row = (ROWS | KERNEL_ROWS)[name](T)
     longest = "max-autotune" if T.__name__ == "lamina" else "max-autotune-no-cudagraphs"
     options = {} if variant != "autotune" else {"mode": longest}
     if variant == "graphs":
@@ -165,8 +169,9 @@ def _short(found: dict[str, Any]) -> str:
 def table(results: dict[str, Any], names: list[str]) -> str:
     """The table for people."""
     columns = list(dict.fromkeys(key.partition("|")[2] for key in results))
+    width = max(map(len, names), default=0) + 1
     lines = [
-        f"{'row':28s} {'target':>8s} "
+        f"{'row':{width}s} {'target':>8s} "
         + " ".join(f"{c[:18]:>18s}" for c in columns)
         + "   ratio, TB/s or TFLOP/s, first call"
     ]
@@ -183,7 +188,7 @@ def table(results: dict[str, Any], names: list[str]) -> str:
         elif first.get("operations"):
             rate = f"{first['operations'] / first['us'] / 1e6:.0f} TFLOP/s"
         lines.append(
-            f"{name:28s} {first.get('target', 0):8.0f} "
+            f"{name:{width}s} {first.get('target', 0):8.0f} "
             + " ".join(f"{c:>18s}" for c in cells)
             + f"   {_ratio(results, name, ratios)} {rate}, {first.get('first_s', 0):.2f} s"
         )
@@ -214,6 +219,7 @@ def _ratio(results: dict[str, Any], name: str, ratios: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", default="programs", choices=list(TABLES), help="which rows (default: programs)")
     parser.add_argument("--rows", default="", help="names or parts of names, with commas; all without")
     parser.add_argument("--rival", default="", help="torch: measured too")
     parser.add_argument("--autotune", action="store_true", help="both with their longest tuning, too")
@@ -229,7 +235,7 @@ def main() -> None:
     parser.add_argument("--variants", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     parts = [p for p in arguments.rows.split(",") if p]
-    names = [n for n in ROWS if not parts or any(p in n for p in parts)]
+    names = [n for n in TABLES[arguments.table] if not parts or any(p in n for p in parts)]
     if arguments.library:
         print(json.dumps(run_rows(arguments.library, arguments.variants.split(","), names, arguments)))
         return
@@ -243,7 +249,7 @@ def main() -> None:
 
 def _process(library: str, variants: list[str], arguments: Any) -> dict[str, Any]:
     command = [sys.executable, __file__, "--library", library, "--variants", ",".join(variants)]
-    for name in ("rows", "untuned", "seconds"):
+    for name in ("table", "rows", "untuned", "seconds"):
         command += [f"--{name}", str(getattr(arguments, name))]
     result = subprocess.run(
         command + [f"--{name.replace('_', '-')}" for name in ("no_check", "profile") if getattr(arguments, name)],
