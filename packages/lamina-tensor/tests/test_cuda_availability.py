@@ -46,7 +46,7 @@ STATES = [
     ),
     (("", 12040, 1), True, "too old (it supports CUDA 12.4)", "install version 580 or later"),
     (("", 13000, 0), True, "the NVIDIA driver finds no GPU", "CUDA_VISIBLE_DEVICES"),
-    (("", 13000, 1), False, "CuPy is not installed", "pip install 'lamina-tensor[cuda]'"),
+    (("", 13000, 1), False, "CuPy is not installed", "pip install 'lamina[cuda]'"),
 ]
 
 

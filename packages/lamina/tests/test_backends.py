@@ -22,7 +22,9 @@ def test_names() -> None:
 def test_unknown_options_are_named_when_compile_is_called() -> None:
     with pytest.raises(ValueError, match="'cpp' has no option 'foo'; it takes: none"):
         lamina.compile(lambda x: x, backend="cpp", options={"foo": 1})
-    with pytest.raises(ValueError, match="'default' has no option 'foo'; it takes: allow_tf32, cuda_graphs"):
+    with pytest.raises(
+        ValueError, match="neither 'cpp' nor 'triton' has an option 'foo'; 'triton' takes: allow_tf32, c"
+    ):
         lamina.compile(lambda x: x, options={"foo": 1})
 
 
@@ -38,6 +40,25 @@ def test_unknown_options_are_named_when_compile_is_called() -> None:
 def test_values_of_options_are_checked_when_compile_is_called(option: str, value: Any, words: str) -> None:
     with pytest.raises(TypeError, match=f"the option {words}"):
         lamina.compile(lambda x: x, options={option: value})
+
+
+def test_the_stub_provider_runs_eager_code_only() -> None:
+    program = (
+        "import warnings, lamina\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    y = lamina.compile(lambda x: x + 1)(lamina.ones(2, device='cuda'))\n"
+        "assert y.is_cuda and y.tolist() == [2, 2]\n"
+        "print(*[w.message for w in seen])\n"
+        "try: lamina.compile(lambda x: x + 1, backend='triton')\n"
+        "except lamina.backends.BackendError as error: print(error)\n"
+    )
+    settings = os.environ | {"LAMINA_CUDA_PROVIDER": "stub", "LAMINA_LIBCUDA": "/nowhere/libcuda.so.1"}
+    settings.pop("LAMINA_STRICT", None)
+    done = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=True)
+    said = "the CUDA provider 'stub' (LAMINA_CUDA_PROVIDER=stub) runs eager code only: compiled CUDA code needs a GPU"
+    warned, refused = done.stdout.strip().splitlines()
+    assert said in warned and refused.startswith(said)
 
 
 def test_a_backend_that_names_no_values_takes_any() -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import lamina
 from lamina.cli import main
+from lamina_fx.cuda_messages import INSTALL
 from lamina_inductor import cache_info, clear_cache, toolchain
+
+SOURCES = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -34,6 +41,28 @@ def test_doctor_tells_what_is_there(cache: Path, capsys: pytest.CaptureFixture[s
         assert row in text, row
     if found is not None:
         assert found.path in text
+
+
+def test_doctor_tells_the_version_of_cupy(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").touch()
+    metadata = tmp_path / "cupy_cuda13x-14.1.2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: cupy-cuda13x\nVersion: 14.1.2\n")
+    (metadata / "top_level.txt").write_text("cupy\n")
+    settings = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "LAMINA_LIBCUDA": "/nowhere/libcuda.so.1"}
+    command = [sys.executable, "-m", "lamina", "doctor"]
+    text = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, check=False).stdout
+    assert "14.1.2 (cupy-cuda13x)" in text
+    assert "there is no NVIDIA driver (LAMINA_LIBCUDA=/nowhere/libcuda.so.1 does not load)" in text
+
+
+def test_every_message_names_one_extra(cache: Path) -> None:
+    """What users install brings all that compiled CUDA code needs."""
+    assert INSTALL == "pip install 'lamina[cuda]'"
+    extra = {Requirement(r).name for r in requires("lamina") or () if "extra ==" in r}
+    assert extra == {"lamina-tensor", "lamina-inductor"}
+    written = [p for p in SOURCES.glob("*/src/**/*.py") if re.search(r"install '?lamina-\w+\[", p.read_text())]
+    assert not written
 
 
 def test_doctor_without_a_compiler(

@@ -22,6 +22,7 @@ from lamina_tensor import Tensor, from_numpy
 from lamina_tensor import cuda as device_library
 from lamina_tensor._C import bump
 from lamina_tensor.backends import cuda, cudnn, mkldnn, mps
+from lamina_tensor.cuda.activation import active_provider
 
 from .gpu import join_gpu
 
@@ -200,7 +201,8 @@ def backend_of(name: str | Backend | None) -> Backend:
         ValueError: there is no such backend; the message lists those there are.
         TypeError: an object that is no backend; the message says what it lacks.
         BackendError: the entry point of another package does not load, or gives no backend; the message names it.
-        RuntimeError, ImportError: the backend cannot run anything here; the message says what to install.
+        RuntimeError, ImportError: the backend cannot run anything here; the message says what to install, or that the
+            stub provider runs eager code only.
     """
     if name is None:
         return DeviceBackend()
@@ -227,7 +229,14 @@ def _triton() -> Backend:
     backend = TritonBackend()
     try:
         backend.require_device()
-    except RuntimeError as error:
+    except (RuntimeError, ImportError) as error:
+        if device_library.is_available() and active_provider().name == "stub":
+            raise BackendError(
+                "the CUDA provider 'stub' (LAMINA_CUDA_PROVIDER=stub) runs eager code only: compiled CUDA code needs a "
+                "GPU, its driver and Triton"
+            ) from None
+        if isinstance(error, ImportError):
+            raise
         raise RuntimeError(
             f"{error}. backend='triton' needs a GPU: for CPU tensors use backend='cpp', or name no backend"
         ) from None

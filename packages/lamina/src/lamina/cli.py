@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lamina_fx.cuda_messages import INSTALL, driver_problem
+
 __all__ = ["main"]
 
 _PACKAGES = ("fx", "prims", "tensor", "dynamo", "aot", "inductor")
@@ -57,16 +59,14 @@ def _vector_units() -> str:
 def _gpu_rows() -> list[tuple[str, str]]:
     """What GPU tensors and kernels need, asked of the driver and of the installed packages: nothing is imported."""
     from lamina_inductor import triton_version  # as above
-    from lamina_tensor.cuda.availability import driver_state, library_installed, missing
+    from lamina_tensor.cuda.availability import driver_state, library_version, missing
 
     wrong, version, count = driver_state()
-    driver = wrong and f"none usable ({wrong})" if wrong != "driver" else "none found (libcuda.so.1)"
-    driver = driver or f"CUDA {version // 1000}.{version % 1000 // 10}, {count} {'GPU' if count == 1 else 'GPUs'}"
-    triton = triton_version()
+    found = f"CUDA {version // 1000}.{version % 1000 // 10}, {count} {'GPU' if count == 1 else 'GPUs'}"
     return [
-        ("GPU driver", driver),
-        ("cupy", "found" if library_installed() else "not installed: pip install 'lamina-tensor[cuda]'"),
-        ("triton", triton or "not installed: pip install 'lamina-inductor[triton]'"),
+        ("GPU driver", driver_problem(wrong, version, count) or found),
+        ("cupy", library_version() or f"not installed: {INSTALL}"),
+        ("triton", triton_version() or f"not installed: {INSTALL}"),
         ("device cuda", "can be used" if missing() is None else "cannot be used"),
     ]
 

@@ -19,7 +19,7 @@ from lamina_fx.collector import collector_paused
 from lamina_tensor import are_deterministic_algorithms_enabled, from_numpy, is_grad_enabled, set_grad_enabled
 from lamina_tensor.amp import state_set
 
-from .backends import Backend, BackendError, check_device, cuda
+from .backends import Backend, BackendError, DeviceBackend, check_device, cuda
 from .lowering import lower_graph
 from .records import GraphRecord, forget, new_record
 
@@ -147,6 +147,8 @@ def _check_options(backend: Backend, options: dict[str, Any]) -> None:
     unknown = sorted(set(map(str, options)) - set(known))
     if unknown:
         takes = ", ".join(sorted(known)) or "none"
+        if isinstance(backend, DeviceBackend):
+            raise ValueError(f"neither 'cpp' nor 'triton' has an option {unknown[0]!r}; 'triton' takes: {takes}")
         raise ValueError(f"the backend {backend.name!r} has no option {unknown[0]!r}; it takes: {takes}")
     for name, given in options.items() if known is not options and isinstance(known, Mapping) else ():
         if not any(type(given) is type(value) and given == value for value in known[name]):

@@ -33,21 +33,27 @@ def library(device: StubDevice) -> str:
     return device.library._name
 
 
+UNUSABLE = "the device 'cuda' cannot be used: "
+"""How eager code and compiled code begin."""
+
+
 def test_no_driver() -> None:
     found = message(COMPILE, LAMINA_LIBCUDA="/nowhere/libcuda.so.1")
-    assert found.startswith("RuntimeError: no NVIDIA driver: /nowhere/libcuda.so.1: cannot open")
-    assert "install the NVIDIA driver, or use device='cpu'" in found
+    assert found.startswith(
+        f"RuntimeError: {UNUSABLE}there is no NVIDIA driver (LAMINA_LIBCUDA=/nowhere/libcuda.so.1 does"
+    )
+    assert "install the driver, version 580 or later; use device 'cpu', or guard with cuda.is_available()" in found
 
 
 def test_no_gpu(device: StubDevice) -> None:
     found = message(COMPILE, LAMINA_LIBCUDA=library(device), STUB_DEVICES="0")
-    assert found.startswith("RuntimeError: no GPU: the NVIDIA driver finds none (see nvidia-smi")
+    assert found.startswith(f"RuntimeError: {UNUSABLE}the NVIDIA driver finds no GPU: check it with nvidia-smi")
 
 
 def test_an_old_driver(device: StubDevice) -> None:
     found = message(COMPILE, LAMINA_LIBCUDA=library(device), STUB_VERSION="11040")
     assert found.startswith(
-        "RuntimeError: the NVIDIA driver is too old: it supports CUDA 11.4; install driver 525 (CUDA 12.0) or later"
+        f"RuntimeError: {UNUSABLE}the NVIDIA driver is too old (it supports CUDA 11.4): install version 580 or later"
     )
     assert found.endswith("for CPU tensors use backend='cpp', or name no backend")
 
@@ -67,10 +73,10 @@ sys.modules['triton'] = None
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ("", "compiling Triton kernels needs the package triton: pip install lamina-inductor[triton]"),
+        ("", "compiling Triton kernels needs the package triton: pip install 'lamina[cuda]'"),
         (
             "3.2.0",
-            "compiling Triton kernels needs triton 3.6 or later, 3.2.0 is here: pip install lamina-inductor[triton]",
+            "compiling Triton kernels needs triton 3.6 or later, 3.2.0 is here: pip install 'lamina[cuda]'",
         ),
     ],
 )
@@ -88,7 +94,7 @@ import_triton()
 def test_a_triton_that_does_not_load() -> None:
     text = message(VERSIONS.format(found="3.7.1") + BROKEN)
     assert "MissingTriton: the package triton does not load (" in text
-    assert text.endswith("pip install lamina-inductor[triton] brings one that does")
+    assert text.endswith("pip install 'lamina[cuda]' brings one that does")
 
 
 TENSOR = "import sys; sys.modules['cupy'] = None; import lamina; lamina.ones(3, device='cuda')"
@@ -97,10 +103,13 @@ TENSOR = "import sys; sys.modules['cupy'] = None; import lamina; lamina.ones(3, 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"LAMINA_LIBCUDA": "/nowhere/libcuda.so.1"}, "there is no NVIDIA driver (libcuda.so.1 is not found)"),
+        (
+            {"LAMINA_LIBCUDA": "/nowhere/libcuda.so.1"},
+            "there is no NVIDIA driver (LAMINA_LIBCUDA=/nowhere/libcuda.so.1 does not load)",
+        ),
         ({"STUB_DEVICES": "0"}, "the NVIDIA driver finds no GPU: check it with nvidia-smi, and CUDA_VISIBLE_DEVICES"),
         ({"STUB_VERSION": "12040"}, "the NVIDIA driver is too old (it supports CUDA 12.4): install version 580"),
-        ({}, "CuPy is not installed: pip install 'lamina-tensor[cuda]'"),
+        ({}, "CuPy is not installed: pip install 'lamina[cuda]'"),
     ],
 )
 def test_the_first_tensor_says_what_is_missing(device: StubDevice, settings: dict[str, str], problem: str) -> None:

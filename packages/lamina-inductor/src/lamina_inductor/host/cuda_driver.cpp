@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +56,7 @@ int find_all(void *library) {
         void *found = nullptr;
         if (!find || find(entry.name, &found, kOldestDriver, 0, nullptr)) found = nullptr;
         if (!found && entry.needed) {
-            PyErr_Format(PyExc_RuntimeError, "the NVIDIA driver is too old: it has no %s; install driver 525 (CUDA 12.0) or later", entry.name);
+            PyErr_Format(PyExc_RuntimeError, "the NVIDIA driver has no %s: install version 580 or later", entry.name);
             return -1;
         }
         memcpy(entry.target, &found, sizeof(found));
@@ -63,28 +64,33 @@ int find_all(void *library) {
     return 0;
 }
 
+// Raises what users are told: "driver" where there is none, "forked", else the driver's refusal to begin.
+int refuse(const char *wrong, int version, int count) {
+    PyObject *module = PyImport_ImportModule("lamina_inductor.host.gpu");
+    PyObject *done = module ? PyObject_CallMethod(module, "refuse_driver", "siii", wrong, version, count, kOldestDriver) : nullptr;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return -1;
+}
+
 int open_driver(void) {
     const char *path = getenv("LAMINA_LIBCUDA");
     if (!path || !*path) path = "libcuda.so.1";
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        PyErr_Format(PyExc_RuntimeError, "no NVIDIA driver: %s; install the NVIDIA driver, or use device='cpu'", dlerror());
-        return -1;
-    }
+    if (!library) return refuse("driver", 0, 0);
+    int count = 0, version = 0;
+    auto ask = reinterpret_cast<int (*)(int *)>(dlsym(library, "cuDriverGetVersion"));
+    if (!ask) return refuse("driver", 0, 0);
+    if (!ask(&version) && version < kOldestDriver) return refuse("", version, 0);
     if (find_all(library) < 0) return -1;
-    int status = driver.init(0), count = 0, version = 0;
+    int status = driver.init(0);
     if (!status) status = driver.device_count(&count);
-    if (status == kNoDevice || (!status && !count)) {
-        PyErr_SetString(PyExc_RuntimeError, "no GPU: the NVIDIA driver finds none (see nvidia-smi and CUDA_VISIBLE_DEVICES); use device='cpu'");
-        return -1;
+    if (status && status != kNoDevice) {
+        char wrong[64];
+        snprintf(wrong, sizeof(wrong), "cuInit gave error %d", status);
+        return refuse(wrong, version, 0);
     }
-    if (!lm_cuda_ok(status, "starting the NVIDIA driver")) return -1;
-    if (!lm_cuda_ok(driver.driver_version(&version), "asking for the driver's version")) return -1;
-    if (version < kOldestDriver) {
-        PyErr_Format(PyExc_RuntimeError, "the NVIDIA driver is too old: it supports CUDA %d.%d; install driver 525 (CUDA 12.0) or later",
-                     version / 1000, version % 1000 / 10);
-        return -1;
-    }
+    if (!count) return refuse("", version, 0);
     opened = true;
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
     return 0;
@@ -96,8 +102,7 @@ bool lm_cuda_forked(void) { return forked; }
 
 const Driver *lm_cuda(void) {
     if (!forked) return opened || open_driver() == 0 ? &driver : nullptr;
-    PyErr_SetString(PyExc_RuntimeError, "Cannot re-initialize CUDA in forked subprocess: its parent used a GPU before. To use CUDA with "
-                                        "multiprocessing, you must use the 'spawn' start method");
+    refuse("forked", 0, 0);
     return nullptr;
 }
 

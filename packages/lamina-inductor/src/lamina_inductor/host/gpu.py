@@ -15,8 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from lamina_fx import DType
+from lamina_fx.cuda_messages import FORKED, cannot_be_used, driver_problem
 
-__all__ = ["FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "open_cublas", "set_front_end"]
+__all__ = [
+    "FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "open_cublas", "refuse_driver",
+    "set_front_end",
+]  # fmt: skip
 
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
 _WHEELS = ("nvidia.cu13", "nvidia.cublas")
@@ -90,6 +94,17 @@ def give_back() -> None:
     """Called by the launcher when the driver has too little memory: what the front end's pool keeps is given back."""
     if _front_end:
         front_end().give_back()
+
+
+def refuse_driver(wrong: str, version: int, count: int, lowest: int) -> None:
+    """Called by the launcher where the driver, whose version must be ``lowest``, cannot be used.
+
+    Raises:
+        RuntimeError: what eager tensors say.
+    """
+    if wrong == "forked":
+        raise RuntimeError(FORKED)
+    raise RuntimeError(cannot_be_used(driver_problem(wrong, version, count, lowest) or "its driver does not start"))
 
 
 def gpu_info(index: int = 0) -> GpuInfo:

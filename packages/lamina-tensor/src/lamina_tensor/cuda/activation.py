@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from lamina_fx import DTYPES, Device, DType
+from lamina_fx.cuda_messages import FORKED
 from lamina_prims.arrays import numpy_dtype, register_arrays
 
 from .. import _C
 from ..kernels import UFUNCS
-from .availability import FORKED
 from .provider import Provider
 
 __all__ = ["activate", "active_provider", "device_index", "namespace_on", "use_provider"]

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import importlib.util
 import os
 
-__all__ = ["FORKED", "missing", "require"]
+from lamina_fx.cuda_messages import FORKED, INSTALL, cannot_be_used, driver_problem
 
-FORKED = (
-    "Cannot re-initialize CUDA in forked subprocess: its parent used a GPU before. To use CUDA with multiprocessing, "
-    "you must use the 'spawn' start method (multiprocessing.set_start_method('spawn')), or use no GPU before the fork"
-)
-
-LOWEST_DRIVER = 13000
-"""The lowest version of the CUDA driver API for which the extra's CuPy is built (driver 580)."""
-
-_INSTALL = "pip install 'lamina-tensor[cuda]'"
-_OTHERWISE = "use device 'cpu', or guard with cuda.is_available()"
+__all__ = ["driver_state", "library_version", "missing", "require"]
 
 
 def driver_state() -> tuple[str, int, int]:
@@ -52,34 +44,31 @@ def library_installed() -> bool:
     return importlib.util.find_spec("cupy") is not None
 
 
+def library_version() -> str | None:
+    """CuPy's version and the package that brings it, such as ``14.0.1 (cupy-cuda13x)``; None where it is not there."""
+    if not library_installed():
+        return None
+    packages = importlib.metadata.packages_distributions().get("cupy", ())
+    found = [f"{importlib.metadata.version(name)} ({name})" for name in dict.fromkeys(packages)]
+    return ", ".join(found) or "of unknown version"
+
+
 def missing() -> str | None:
     """What keeps the device 'cuda' from being used, and what to do about it; None when it can be."""
-    wrong, version, count = driver_state()
-    if wrong == "forked":
+    state = driver_state()
+    if state[0] == "forked":
         return FORKED
-    if wrong == "driver":
-        problem = "there is no NVIDIA driver (libcuda.so.1 is not found): install the driver, version 580 or later"
-    elif wrong:
-        problem = f"the NVIDIA driver does not start ({wrong}): check it with nvidia-smi"
-    elif version < LOWEST_DRIVER:
-        have = f"{version // 1000}.{version % 1000 // 10}"
-        problem = f"the NVIDIA driver is too old (it supports CUDA {have}): install version 580 or later, for CUDA 13"
-    elif not count:
-        problem = "the NVIDIA driver finds no GPU: check it with nvidia-smi, and CUDA_VISIBLE_DEVICES"
-    elif not library_installed():
-        problem = f"CuPy is not installed: {_INSTALL}"
-    else:
-        return None
-    extra = "" if library_installed() or "CuPy" in problem else f"; CuPy is needed too: {_INSTALL}"
-    return f"the device 'cuda' cannot be used: {problem}{extra}; {_OTHERWISE}"
+    problem = driver_problem(*state)
+    if library_installed():
+        return problem and cannot_be_used(problem)
+    if problem is None:
+        return cannot_be_used(f"CuPy is not installed: {INSTALL}")
+    return cannot_be_used(f"{problem}; CuPy is needed too: {INSTALL}")
 
 
 def broken(error: Exception) -> RuntimeError:
     """What is said when CuPy is there and does not load: most often CUDA's libraries are missing."""
-    return RuntimeError(
-        f"the device 'cuda' cannot be used: CuPy does not load ({error}): {_INSTALL}, which brings CUDA's "
-        f"libraries too; {_OTHERWISE}"
-    )
+    return RuntimeError(cannot_be_used(f"CuPy does not load ({error}): {INSTALL}, which brings CUDA's libraries too"))
 
 
 def require() -> None:

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lamina_fx.cuda_messages import INSTALL
+
 from .program import TritonKernel
 from .resources import resource_usage
 from .worker import Request, answer, load_text
@@ -27,8 +29,6 @@ SHARED_LIMITS: dict[int, int] = {
 
 OLDEST = (3, 6)
 """The first triton whose language has all that kernels use."""
-
-_INSTALL = "pip install lamina-inductor[triton]"
 
 
 class MissingTriton(ImportError):
@@ -68,11 +68,11 @@ def require_triton() -> None:
     try:
         version = importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
-        raise MissingTriton(f"compiling Triton kernels needs the package triton: {_INSTALL}") from None
+        raise MissingTriton(f"compiling Triton kernels needs the package triton: {INSTALL}") from None
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is not None and (int(found[1]), int(found[2])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise MissingTriton(f"compiling Triton kernels needs triton {oldest} or later, {version} is here: {_INSTALL}")
+        raise MissingTriton(f"compiling Triton kernels needs triton {oldest} or later, {version} is here: {INSTALL}")
 
 
 def import_triton() -> Any:
@@ -85,7 +85,7 @@ def import_triton() -> Any:
     try:
         import triton  # type: ignore[import-not-found]  # optional dependency
     except ImportError as error:
-        raise MissingTriton(f"the package triton does not load ({error}): {_INSTALL} brings one that does") from error
+        raise MissingTriton(f"the package triton does not load ({error}): {INSTALL} brings one that does") from error
     return triton
 
 
