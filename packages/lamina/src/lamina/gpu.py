@@ -8,6 +8,7 @@ from typing import Any
 from lamina_fx import DType
 from lamina_tensor import Tensor, as_tensor, cuda, empty_strided
 from lamina_tensor.cuda.activation import active_provider, stored_dtype
+from lamina_tensor.cuda.memory import shortage
 
 __all__ = ["join_gpu"]
 
@@ -17,7 +18,7 @@ def join_gpu() -> None:
     """Let GPU programs run on eager tensors. Called before the first one is compiled; uses no device itself."""
     from lamina_inductor.host.gpu import FrontEnd, gpu_launcher, set_front_end  # only where there is a GPU graph
 
-    set_front_end(FrontEnd(Tensor, _array, _convert, cuda.empty_cache))
+    set_front_end(FrontEnd(Tensor, _array, _convert, cuda.empty_cache, shortage))
     cuda.at_synchronize(gpu_launcher().check_errors)
     cuda.at_empty_cache(gpu_launcher().release_workspaces)
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <string>
+
 namespace {
 
 constexpr int kDevices = 64;
@@ -106,13 +108,29 @@ const Driver *lm_cuda(void) {
     return nullptr;
 }
 
+bool lm_cuda_no_memory(long long bytes, const char *purpose) {
+    Opaque current = nullptr;
+    int device = 0;
+    driver.context_current(&current);
+    for (int i = 0; i < kDevices; ++i)
+        if (current && contexts[i] == current) device = i;
+    PyObject *module = PyImport_ImportModule("lamina_inductor.host.gpu");
+    PyObject *done = module ? PyObject_CallMethod(module, "refuse_memory", "iLs", device, bytes, purpose) : nullptr;
+    Py_XDECREF(module);
+    Py_XDECREF(done);
+    return false;
+}
+
 bool lm_cuda_ok(int status, const char *what) {
     if (status == 0) return true;
+    if (status == kOutOfMemory) {
+        std::string purpose = std::string(" (") + what + ")";
+        return lm_cuda_no_memory(-1, purpose.c_str());
+    }
     const char *name = "CUDA_ERROR_UNKNOWN", *text = "";
     driver.get_error_name(status, &name);
     driver.get_error_string(status, &text);
-    if (status == kOutOfMemory) PyErr_Format(PyExc_MemoryError, "%s failed: out of GPU memory", what);
-    else PyErr_Format(PyExc_RuntimeError, "%s failed: %s (%s)", what, name ? name : "unknown error", text ? text : "");
+    PyErr_Format(PyExc_RuntimeError, "%s failed: %s (%s)", what, name ? name : "unknown error", text ? text : "");
     return false;
 }
 

@@ -97,6 +97,7 @@ struct Driver {
 
 const Driver *lm_cuda(void);                    // opens the driver; NULL with an exception set (RuntimeError: what to install)
 bool lm_cuda_forked(void);                      // in a child of a process that used the driver: nothing of it may be touched
+bool lm_cuda_no_memory(long long bytes, const char *purpose); // false, with the front end's exception; bytes -1: unknown
 bool lm_cuda_ok(int status, const char *what);  // false with an exception set
 bool lm_cuda_enter(int device, Opaque *before); // makes the device's primary context current
 void lm_cuda_leave(Opaque before);

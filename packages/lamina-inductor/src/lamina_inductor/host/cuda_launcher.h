@@ -93,7 +93,7 @@ struct GpuBlock {
 bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, bool own, GpuBlock *block);
 void lm_gpu_give(GpuBlock *block);
 PyObject *lm_gpu_release(PyObject *, PyObject *); // gives up all blocks that are not taken
-bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *what); // of the driver: outside of the front end's pool
+bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *purpose); // of the driver: outside of the front end's pool
 PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, DevicePtr *address);
 
 // cuda_errors.cpp

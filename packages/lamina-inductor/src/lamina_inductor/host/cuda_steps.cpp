@@ -30,7 +30,7 @@ bool load_constant(GpuPlan &plan, PyObject *array, Opaque stream) {
     Py_buffer view;
     if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS) < 0) return false;
     DevicePtr address = 0;
-    bool fine = lm_gpu_alloc(&address, view.len ? (size_t)view.len : 1, "memory for a constant") &&
+    bool fine = lm_gpu_alloc(&address, view.len ? (size_t)view.len : 1, " for a constant") &&
                 (!view.len || lm_cuda_ok(lm_cuda()->copy_in(address, view.buf, (size_t)view.len, stream), "copying a constant"));
     PyBuffer_Release(&view);
     if (fine) plan.constants_at.push_back(address);
@@ -207,7 +207,7 @@ static bool keep_table(GpuCall &call, TableCopy &copy, const std::vector<int64_t
     const Driver *cuda = lm_cuda();
     size_t bytes = now.size() * sizeof(int64_t);
     Opaque stream = lm_gpu_side_stream(call.plan.device);
-    if (!stream || !lm_gpu_alloc(&copy.at, bytes, "memory for a table")) return false;
+    if (!stream || !lm_gpu_alloc(&copy.at, bytes, " for a table of addresses")) return false;
     call.plan.noted_tables.push_back(copy.at);
     return lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, stream), "copying a table") &&
            lm_cuda_ok(cuda->stream_synchronize(stream), "copying a table");
@@ -228,7 +228,7 @@ bool lm_gpu_fill_tables(GpuCall &call) {
         }
         if (copy.at && now == copy.values && copy.stream == call.stream) continue;
         size_t bytes = now.size() * sizeof(int64_t);
-        if (!copy.at && !lm_gpu_alloc(&copy.at, bytes, "memory for a table")) return false;
+        if (!copy.at && !lm_gpu_alloc(&copy.at, bytes, " for a table of addresses")) return false;
         if (!copy.values.empty() && copy.stream != call.stream && !lm_cuda_ok(cuda->stream_synchronize(copy.stream), "waiting for a table's readers")) return false;
         if (!lm_cuda_ok(cuda->copy_in(copy.at, now.data(), bytes, call.stream), "copying a table")) return false;
         copy.values.swap(now);

@@ -23,7 +23,7 @@ PyObject *lm_gpu_new_bytes(const lamina_abi *abi, int device, int64_t bytes, Dev
 }
 
 // Where there is too little, the front end is asked to give back what its pool keeps.
-bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *what) {
+bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *purpose) {
     const Driver *cuda = lm_cuda();
     int status = cuda->mem_alloc(address, bytes);
     if (status == kOutOfMemory) {
@@ -33,8 +33,9 @@ bool lm_gpu_alloc(DevicePtr *address, size_t bytes, const char *what) {
         if (!done) return false;
         Py_DECREF(done);
         status = cuda->mem_alloc(address, bytes);
+        if (status == kOutOfMemory) return lm_cuda_no_memory((long long)bytes, purpose);
     }
-    return lm_cuda_ok(status, what);
+    return lm_cuda_ok(status, "taking memory");
 }
 
 bool lm_gpu_take(const lamina_abi *abi, int device, Opaque stream, int64_t bytes, bool own, GpuBlock *block) {

@@ -19,11 +19,15 @@ from lamina_fx.cuda_messages import FORKED, cannot_be_used, driver_problem
 
 __all__ = [
     "FrontEnd", "GpuInfo", "front_end", "give_back", "gpu_info", "gpu_launcher", "open_cublas", "refuse_driver",
-    "set_front_end",
+    "refuse_memory", "set_front_end",
 ]  # fmt: skip
 
 _CUBLAS = ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
 _WHEELS = ("nvidia.cu13", "nvidia.cublas")
+
+
+def _shortage(device: int, asked: int | None, purpose: str) -> Exception:
+    return MemoryError(f"cuda:{device} has too little memory{purpose}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class FrontEnd:
         array: ``(address, dtype, sizes, strides in elements, device index)`` -> an array over memory of a device, on
             which operators' references run.
         give_back: gives the memory that is kept for later use back to the driver.
+        shortage: ``(device index, bytes that were asked for or None, what for)`` -> the error for too little memory.
         convert: ``(value, sizes, strides in elements)`` -> a tensor on the same device with those strides and the
             value's elements; ``(value, None, None)``: a tensor over an array of another library.
     """
@@ -43,6 +48,7 @@ class FrontEnd:
     array: Callable[[int, DType, tuple[int, ...], tuple[int, ...], int], Any]
     convert: Callable[[Any, Any, Any], Any]
     give_back: Callable[[], object] = lambda: None
+    shortage: Callable[[int, int | None, str], Exception] = _shortage
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,16 @@ def give_back() -> None:
     """Called by the launcher when the driver has too little memory: what the front end's pool keeps is given back."""
     if _front_end:
         front_end().give_back()
+
+
+def refuse_memory(device: int, asked: int, purpose: str) -> None:
+    """Called by the launcher when the driver has too little memory, still; ``asked`` is -1 where it does not know.
+
+    Raises:
+        Exception: the front end's error, as of its own tensors.
+    """
+    shortage = front_end().shortage if _front_end else _shortage
+    raise shortage(device, None if asked < 0 else asked, purpose)
 
 
 def refuse_driver(wrong: str, version: int, count: int, lowest: int) -> None:

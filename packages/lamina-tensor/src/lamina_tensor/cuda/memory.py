@@ -180,10 +180,14 @@ def explaining(index: int) -> Iterator[None]:
 
 def out_of_memory(index: int, error: BaseException) -> OutOfMemoryError:
     """Our error for the device library's."""
+    return shortage(index, getattr(error, "asked", getattr(error, "_size", None)))
+
+
+def shortage(index: int, asked: int | None, purpose: str = "") -> OutOfMemoryError:
+    """The error for ``asked`` bytes (None: nobody knows how many); ``purpose``: such as ``" for a constant"``."""
     state = active_provider().memory(index)
     now = _C.memory_account(index, False)[0]
-    asked = getattr(error, "asked", getattr(error, "_size", None))
-    tried = "Tried to allocate more than there is" if asked is None else f"Tried to allocate {readable(asked)}"
+    tried = f"Tried to allocate {'more than there is' if asked is None else readable(asked)}{purpose}"
     largest = "; ".join(f"{readable(size)} {text}" for size, text in holders(index)) or "no tensor"
     return OutOfMemoryError(
         f"CUDA out of memory. {tried}. cuda:{index} has {readable(state.free)} free of {readable(state.total)}; "
