@@ -85,13 +85,13 @@ def divided(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "sizes", "graphs"),
     [
-        (scaled, [0, 4, 5, 0, 1, 7], 2),  # the first size, then one for all
-        (scaled, [4, 0, 5, 6, 1], 2),
-        (scaled, [1, 4, 5, 1, 0, 9], 2),
-        (scaled, [4, 5, 1, 0, 6], 2),
-        (joined, [0, 4, 1, 5, 0], 2),
-        (divided, [4, 5, 0, 6, 0, 1], 2),  # a branch on the size: none is a program of its own, without a graph
-        (divided, [0, 4, 5, 1], 1),
+        (scaled, [4, 5, 6, 7], 2),  # the first size, then one for all
+        (scaled, [0, 4, 5, 0, 1, 7], 3),  # none and one have their own
+        (scaled, [4, 0, 5, 6, 1], 4),
+        (scaled, [1, 4, 5, 1, 0, 9], 3),
+        (joined, [0, 4, 1, 5, 0], 3),
+        (divided, [4, 5, 0, 6, 0, 1], 3),  # a branch on the size: none is a program without a graph
+        (divided, [0, 4, 5, 1], 2),
     ],
 )
 def test_how_often_sizes_compile(function: Callable[..., Any], sizes: list[int], graphs: int) -> None:
@@ -126,3 +126,78 @@ def test_positions_that_are_constants_do_not_fix_the_size() -> None:
         x = lamina.randn(size, 3)
         assert_same(program(x), compiled(x), 0.0, str(size))
     assert outcome().graphs == 1
+
+
+def test_a_range_that_has_one_and_none_is_one_program() -> None:
+    compiled = lamina.compile(scaled)
+    for size in (4, 1, 0, 7):
+        x = lamina.arange(3 * size).float().reshape(size, 3).div(10)
+        lamina.compiler.mark_dynamic(x, 0, lower=0)
+        assert_same(scaled(x), compiled(x), 1e-6, f"size {size}")
+    assert outcome().graphs == 1
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_layouts_at_size_one_are_those_of_eager(marked: bool) -> None:
+    def program(x: Any) -> Any:
+        return (x.t() + 1).as_strided((3,), (1,), 0)
+
+    compiled = lamina.compile(program, dynamic=None if marked else True)
+    for size in (4, 1, 5, 1):
+        x = lamina.randn(size, 3)
+        if marked:
+            lamina.compiler.mark_dynamic(x, 0)
+        assert_same(program(x), compiled(x), 0.0, str(size))
+        assert_same((x.t() + 1).stride(), lamina.compile(lambda x: x.t() + 1, dynamic=True)(x).stride(), 0.0)
+    assert outcome().breaks == 0
+
+
+class Normed(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.linear = nn.BatchNorm1d(width), nn.Linear(width, 2 * width)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.norm(x))
+
+
+def symbolic_inputs() -> dict[str, tuple[Any, ...]]:
+    """Shapes of the newest graph's inputs that have a symbolic size."""
+    graph = next(e.graph for e in reversed(lamina.compiler.events()) if e.graph is not None)
+    shapes = {n.name: n.spec.shape for n in graph.nodes if n.op == "placeholder" and hasattr(n.spec, "shape")}
+    return {name: shape for name, shape in shapes.items() if any(type(size) is not int for size in shape)}
+
+
+def test_a_model_and_its_optimizer_keep_their_sizes() -> None:
+    model = Normed(6)
+    optimizer = lamina.optim.AdamW(model.parameters(), lr=0.1)
+
+    def step(x: Any) -> Any:
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled = lamina.compile(step, dynamic=True)
+    twin = copy.deepcopy((model, optimizer))
+    batches = [lamina.randn(size, 6) for size in (4, 5, 7)]
+    losses = [compiled(x) for x in batches]
+    model, optimizer = twin
+    assert_same([step(x) for x in batches], losses, 1e-5)
+    assert [shape[1] for shape in symbolic_inputs().values()] == [6]
+    assert outcome().graphs == 2  # gradients there are from the second step on
+
+
+def test_a_parameter_that_is_marked_is_symbolic() -> None:
+    table = nn.Parameter(lamina.randn(5, 3))
+    lamina.compiler.mark_dynamic(table, 0)
+    lamina.compile(lambda: table * 2)()
+    assert [len(shape) for shape in symbolic_inputs().values()] == [2]
+
+
+def test_parameters_of_several_sizes_become_symbolic() -> None:
+    compiled = lamina.compile(lambda weight, x: x @ weight, dynamic=True)
+    for size in (4, 5, 6, 7):
+        weight, x = nn.Parameter(lamina.randn(3, size)), lamina.randn(2 * size, 3)
+        assert_same(x @ weight, compiled(weight, x), 1e-5, str(size))
+    assert outcome().graphs == 2

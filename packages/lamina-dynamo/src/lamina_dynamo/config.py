@@ -11,8 +11,6 @@ import dataclasses
 import os
 from dataclasses import dataclass, field
 
-from .marks import SizeMark, mark_of
-
 __all__ = ["Config", "disabled_reason_of", "is_strict"]
 
 
@@ -35,7 +33,8 @@ class Config:
 
     Attributes:
         fullgraph: a graph break is an error instead.
-        dynamic: None: sizes become symbolic when a second one is seen; True: from the start; False: never.
+        dynamic: None: sizes become symbolic when a second one is seen; True: from the start, except of arrays that
+            belong to a model or an optimizer (which go on as with None); False: never.
         recompile_limit: entries per code object; beyond it the frame runs in Python, and one warning says what varied.
         inline_depth: calls nested deeper than this are not inlined.
         strict: internal failures raise instead of falling back to Python.
@@ -68,13 +67,6 @@ class Config:
     def dynamic_numbers(self) -> bool:
         """Whether Python numbers may become symbolic."""
         return self.dynamic is not False and self.dynamic_integers
-
-    def size_mark(self, array: object, dim: int) -> SizeMark | None:
-        """What the user said about this dimension; ``dynamic=True`` counts as a mark on all without one."""
-        mark = mark_of(array, dim)
-        if mark is None and self.dynamic is True:
-            return SizeMark("dynamic")
-        return mark
 
     def disabled_reason(self, function: object) -> str | None:
         """Why this callable must not be traced; None when it may be."""

@@ -97,6 +97,9 @@ class Frontend(Protocol):
     # Optional: ``memory_guards(id, args, kwargs, inputs) -> list[Guard]``: the guards under which an operator called on
     # fakes, of which ``inputs`` (value, source, fake) are the graph's inputs, means the same; raises DataDependent.
 
+    # Optional: ``keeps_sizes(value, source, scope) -> bool``: whether an array's sizes stay numbers under
+    # ``dynamic=True`` as long as one size is seen, because it belongs to a model or an optimizer.
+
     def set_member(self, fake: Any, name: str) -> str | None:
         """The id of the operator that assigning to this attribute means; None for an ordinary attribute."""
 

@@ -60,6 +60,8 @@ def _checked_shape(array: object, dim: int | None) -> tuple[int, ...]:
 def mark_dynamic(array: object, dim: int, *, lower: int | None = None, upper: int | None = None) -> None:
     """Compile for any size of `dim` (from `lower` to `upper`) from the first call on.
 
+    Without ``lower`` sizes 0 and 1 get programs of their own: how results are laid out depends on them.
+
     Raises:
         TypeError: `array` has no shape. IndexError: no such dimension. ValueError: the range is empty or excludes
             the size.

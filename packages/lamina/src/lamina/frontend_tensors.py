@@ -11,7 +11,17 @@ import numpy as np
 from lamina_aot.outputs import is_alive
 from lamina_dynamo.frontend import DataDependent, SizePolicy
 from lamina_dynamo.guard import Guard, is_none, length, shape_holds, tensor_matches
-from lamina_dynamo.source import Attr, Item, Source, TensorProperty
+from lamina_dynamo.source import (
+    Attr,
+    FrameScope,
+    Grad,
+    InstanceAttr,
+    Item,
+    Source,
+    TensorProperty,
+    base_of,
+    chain,
+)
 from lamina_fx import Device, DType, TensorSpec
 from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import operator
@@ -19,12 +29,17 @@ from lamina_prims.operators.striding import extent
 from lamina_tensor import Tensor, fake_tensor, no_grad
 from lamina_tensor.autograd.node import Node
 from lamina_tensor.namespace import Namespace
+from lamina_tensor.nn import Module, Parameter
+from lamina_tensor.optim import Optimizer
 from lamina_tensor.views import autograd_steps, offset_of, scatter
 
 __all__ = ["FrontendTensors", "check_write"]
 
 _HISTORY = Node((), ())
 """Stands for the history of inputs that are no leaves: such inputs may be written in place."""
+
+_STATE: dict[str, type] = {"_buffers": Module, "state": Optimizer}
+"""Where modules and optimizers have tensors that go with their parameters."""
 
 
 class FrontendTensors:
@@ -60,6 +75,22 @@ class FrontendTensors:
             if not value._is_leaf:
                 made._grad_fn = _HISTORY
         return made
+
+    def keeps_sizes(self, value: Any, source: Source, scope: FrameScope) -> bool:
+        """Parameters and their gradients, buffers of modules, the state of optimizers."""
+        if isinstance(value, Parameter):
+            return True
+        base = base_of(source)
+        if base is None:
+            return False
+        if isinstance(source, Grad):
+            return self.keeps_sizes(base.fetch(scope), base, scope)
+        return any(
+            isinstance(step, InstanceAttr)
+            and step.attr in _STATE
+            and isinstance(step.base.fetch(scope), _STATE[step.attr])
+            for step in chain(base)
+        )
 
     def array_type(self, fake: Any) -> type:
         """The fake's own class."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lamina_fx import ScalarSpec
-from lamina_fx.symbolic import SymInt, to_python
+from lamina_fx.symbolic import Integer, Symbol, SymInt, to_python
 
 from .. import guard as g
 from .translator import BreakBefore
@@ -44,20 +44,23 @@ def _symbols_in(value: Any, found: set[Any]) -> None:
 
 
 def add_shape_guards(tx: Any) -> None:
-    """Guards for what was asked of symbolic sizes, and for the ranges that the user promised."""
+    """Guards for what was asked of symbolic sizes, and for their ranges."""
     for shape_guard in tx.shape_env.guards:
         expr = shape_guard.expr
         if not expr.free_symbols:
             continue
         symbols = {s.name: tx.symbols[s] for s in expr.free_symbols}
         tx.guard(g.shape_holds(to_python(expr), symbols, line=shape_guard.source or ""))
-    for made, mark in tx.bounded_symbols:
-        for symbol in made.expr.free_symbols:
-            where = {symbol.name: tx.symbols[symbol]}
-            if mark.lower is not None:
-                tx.guard(g.shape_holds(f"{mark.lower} <= {symbol.name}", where))
-            if mark.upper is not None:
-                tx.guard(g.shape_holds(f"{symbol.name} <= {mark.upper}", where))
+    for symbol, lower, upper in tx.bounded_symbols:
+        known = tx.shape_env.simplify(symbol)
+        equal = isinstance(known, Symbol) and known is not symbol and known in tx.symbols
+        if isinstance(known, Integer) or (equal and (known.lower, known.upper) == (lower, upper)):
+            continue  # a guard above says so
+        where = {symbol.name: tx.symbols[symbol]}
+        if lower > 0:
+            tx.guard(g.shape_holds(f"{lower} <= {symbol.name}", where))
+        if upper is not None:
+            tx.guard(g.shape_holds(f"{symbol.name} <= {upper}", where))
 
 
 def add_alias_guards(tx: Any) -> None:

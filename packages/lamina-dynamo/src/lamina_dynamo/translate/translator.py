@@ -16,7 +16,7 @@ from ..errors import Unsupported
 from ..guard import Ambient, GuardSet, ambient_is
 from ..output import OutputGraph
 from ..side_effects import SideEffects
-from ..source import FreeCell, Global, Local, Module, chain
+from ..source import FrameScope, FreeCell, Global, Local, Module, chain
 from ..variables import FunctionVariable, Lazy, TensorVariable, VariableTracker
 from ..variables.exceptions import HANDLED_AT_ENTRY
 from .calls import Calls
@@ -76,6 +76,7 @@ class Translator(Wrapping, Operations, Natives, Calls):
         self.frontend = frontend
         self.config = config
         self.memory = memory
+        self.scope = FrameScope(locals_, globals_, builtins, dict(zip(code.co_freevars, closure or (), strict=True)))
         self.breaks = breaks
         self.step = 0
         self.direct_call = False

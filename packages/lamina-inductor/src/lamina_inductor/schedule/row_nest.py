@@ -16,6 +16,7 @@ from lamina_fx.symbolic import Expr, Integer, Min, Symbol
 
 from ..ir.kernel import Accumulate, Accumulator, Load, Local, Loop, Stmt, Store
 from ..ir.loops import Size
+from ..lower.views import unflatten_index
 from .blocks import as_index, closure, combine, flatten_axes, grain, identity_of, in_order
 from .emitter import Reduce
 from .flat import Flat, Info, substitute
@@ -189,16 +190,8 @@ def _vector_final(
         body.append(Loop(step, as_index(chunks), "serial", (Loop(place, count, "simd", add),)))
         loads.append(Load(stmt.name, stmt.dtype, array, place))
     needed = closure(flat, [i.key for i in roots], lambda i: i.key in numbers)
-    mapping = _unflatten(inner, flat, position)
+    places = unflatten_index(position, tuple([flat.sizes[axis] for axis in inner]))
+    mapping: dict[Any, Any] = dict(zip(inner, places, strict=True))
     compute = [substitute(i.stmt, mapping) for i in in_order(flat, needed)]
     body.append(Loop(place, count, "simd", (*loads, *compute)))
     return Loop(block, as_index((size + BLOCK - 1) // BLOCK), "parallel", tuple(body), grain=Integer(1))
-
-
-def _unflatten(axes: list[Symbol], flat: Flat, position: Any) -> dict[Any, Any]:
-    mapping: dict[Any, Any] = {}
-    for axis in reversed(axes[1:]):
-        mapping[axis] = position % flat.sizes[axis]
-        position = position // flat.sizes[axis]
-    mapping[axes[0]] = position
-    return mapping

@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Symbol
 
+from ..lower.views import unflatten_index
 from .emitter import Reduce
 from .flat import Flat, affine, analyse, indices_of, substitute
 from .groups import axis_symbol
@@ -20,12 +21,8 @@ def flat_rows(flat: Flat, rows: list[Symbol], number: int) -> tuple[Flat, Symbol
         return flat, rows[0]
     extent = flat.extent(rows)
     row = axis_symbol(number, extent)
-    mapping: dict[Any, Any] = {}
-    rest: Any = row
-    for axis in reversed(rows[1:]):
-        mapping[axis] = rest % flat.sizes[axis]
-        rest = rest // flat.sizes[axis]
-    mapping[rows[0]] = rest
+    places = unflatten_index(row, tuple([flat.sizes[axis] for axis in rows]))
+    mapping: dict[Any, Any] = dict(zip(rows, places, strict=True))
     together: dict[Any, Any] = dict.fromkeys(rows, 0) | {rows[-1]: row}
     statements = [
         replace(s, axes=frozenset([row if a in mapping else a for a in s.axes]))
