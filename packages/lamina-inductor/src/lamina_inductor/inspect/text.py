@@ -77,7 +77,8 @@ def _statement(stmt: Any) -> str:
         return f"{stmt.symbol.name} = at {stmt.value}{size}{wrap}{tail} check {stmt.check}"
     if kind is Accumulate:
         at = "" if stmt.index is None else f" at {_operand(stmt.index)}"
-        return f"{stmt.accumulator} <- {_operand(stmt.value)}{at}"
+        so_far = "" if stmt.running is None else f" so far {stmt.running}"
+        return f"{stmt.accumulator} <- {_operand(stmt.value)}{at}{so_far}"
     assert kind is Local
     return f"local {stmt.name}: {stmt.dtype}[{stmt.size}]"
 

@@ -87,7 +87,7 @@ def _apply(op: str, dtype: DType, args: list[Any]) -> Any:
 
 _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "any": np.logical_or,
-    "all": np.logical_and, "xor": np.bitwise_xor,
+    "all": np.logical_and, "xor": np.bitwise_xor, "logaddexp": np.logaddexp,
 }  # fmt: skip
 _START: dict[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True, "xor": 0}
 
@@ -96,7 +96,7 @@ def _identity(kind: str, dtype: np.dtype[Any]) -> Any:
     if kind in _START:
         return dtype.type(_START[kind])
     if dtype.kind == "f":
-        return dtype.type(-math.inf if kind == "max" else math.inf)
+        return dtype.type(math.inf if kind == "min" else -math.inf)
     if dtype.kind == "b":
         return dtype.type(kind == "min")
     info = np.iinfo(dtype)
@@ -238,7 +238,24 @@ def _accumulate(stmt: Accumulate, state: _State) -> None:
     value = state.operand(stmt.value)
     if state.width is not None:
         value = np.broadcast_to(value, (state.width,))
-    state.sums[stmt.accumulator][1].append((value, None if stmt.index is None else state.operand(stmt.index)))
+    accumulator, fed = state.sums[stmt.accumulator]
+    if stmt.running is not None:
+        value = np.asarray(value, numpy_dtype(accumulator.dtype))
+        _run(stmt.running, accumulator, fed[-1][0] if fed else None, value, state)
+        fed[:] = [(np.asarray(state.env[stmt.running]).reshape(-1)[-1:], None)]
+        return
+    fed.append((value, None if stmt.index is None else state.operand(stmt.index)))
+
+
+def _run(name: str, accumulator: Accumulator, before: Any, value: np.ndarray, state: _State) -> None:
+    """Define ``name``: all that was fed so far, ``before`` and then ``value``, each element with those before it."""
+    if before is None:
+        init, kind = accumulator.init, accumulator.kind
+        before = _identity(kind, value.dtype) if init is None else state.operand(init)
+    first = np.broadcast_to(np.asarray(before, value.dtype), (1,))
+    everything = np.concatenate([first, np.atleast_1d(value)])
+    result = _REDUCE[accumulator.kind].accumulate(everything, dtype=value.dtype)[1:]
+    state.env[name] = result if value.ndim else result[0]
 
 
 def _local(stmt: Local, state: _State) -> None:

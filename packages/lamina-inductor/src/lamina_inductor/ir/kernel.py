@@ -78,8 +78,8 @@ class BufferParam:
 class Accumulator:
     """State of a reduction over one loop.
 
-    ``kind``: ``sum prod max min any all xor`` (one result, ``name``); ``argmax argmin`` (``name`` is the index, an
-    int64, first of equals, a NaN wins over everything; ``dtype`` is the type of the values compared).
+    ``kind``: ``sum prod max min any all xor logaddexp`` (one result, ``name``); ``argmax argmin`` (``name`` is the
+    index, an int64, first of equals, a NaN wins over everything; ``dtype`` is the type of the values compared).
     ``max``/``min`` propagate NaN. The start value is the
     identity of the kind unless ``init`` (an operand visible before the loop) is given. A backend may reassociate.
     """
@@ -94,9 +94,10 @@ class Accumulator:
 class Loop:
     """``for axis in range(0, extent, step)``.
 
-    ``kind``: ``"serial"``; ``"simd"`` (iterations independent but for accumulators: vectorise); ``"parallel"`` and
-    ``"parallel simd"`` (only as a phase: top level of a kernel); ``"blocks"`` (in a phase for a grid: iterations that
-    are independent, too, and may be programs of their own); ``"unroll"`` (serial, short constant extent).
+    ``kind``: ``"serial"``; ``"simd"`` (iterations independent but for accumulators: vectorise; in order where one is
+    ``running``); ``"parallel"`` and ``"parallel simd"`` (only as a phase: top level of a kernel); ``"blocks"`` (in a
+    phase for a grid: iterations that are independent, too, and may be programs of their own); ``"unroll"`` (serial,
+    short constant extent).
     ``grain`` of a phase: the number of
     iterations that is worth a thread of its own; with fewer than ``2 * grain`` the phase should run serially.
     """
@@ -199,11 +200,16 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Accumulate:
-    """Feed ``value`` to accumulator ``accumulator``; ``index`` (an int64 value or constant) for argmax and argmin."""
+    """Feed ``value`` to accumulator ``accumulator``; ``index`` (an int64 value or constant) for argmax and argmin.
+
+    ``running``: the name of what has been fed so far, ``value`` included: an inclusive scan, in the order of the loop.
+    The accumulator has no other such statement, and nothing reads it after the loop.
+    """
 
     accumulator: str
     value: Operand
     index: Operand | None = None
+    running: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ __all__ = [
 
 COMBINE = {
     "sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and",
-    "xor": "bitwise_xor",
+    "xor": "bitwise_xor", "logaddexp": "logaddexp",
 }  # fmt: skip
 """Kind of accumulator -> elementwise operator that combines two partial results."""
 
@@ -49,7 +49,7 @@ def identity_of(kind: str, dtype: DType) -> Any:
     if kind in ("prod", "all"):
         return True if dtype.kind == "bool" else 1 if dtype.kind == "int" else 1.0
     if dtype.kind == "float":
-        return float("-inf") if kind == "max" else float("inf")
+        return float("inf") if kind == "min" else float("-inf")
     if dtype.kind == "bool":
         return kind == "min"
     bits = dtype.itemsize * 8

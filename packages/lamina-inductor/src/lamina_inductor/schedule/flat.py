@@ -22,9 +22,8 @@ __all__ = ["Flat", "Info", "affine", "analyse", "indices_of", "substitute"]
 class Info:
     """What is known of a statement.
 
-    axes: those it varies over. level: number of row reductions that must be finished before it. late: it needs a
-    reduction over the rows.
-    needs: the statements (by key) that it reads. cost: work of one execution.
+    axes: those it varies over. level: number of row reductions (or scans) that must be finished before it. late: it
+    needs a reduction over the rows. needs: the statements (by key) that it reads. cost: work of one execution.
     """
 
     stmt: Any
@@ -70,7 +69,9 @@ def indices_of(stmt: Any) -> tuple[Any, ...]:
 
 
 def analyse(statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size], inner: frozenset[Symbol]) -> Flat:
-    """Work out what each statement depends on. ``inner``: the axes of row reductions; others are late."""
+    """Work out what each statement depends on. ``inner``: the axes of row reductions; others are late.
+
+    A scan over the inner axis is made by the pass that makes its operand; over another one it waits as a reduction."""
     info: dict[Any, Info] = {}
     known = frozenset(axes)
     for number, stmt in enumerate(statements):
@@ -90,7 +91,8 @@ def analyse(statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size]
                 late = True
             key: Any = stmt.name
         elif kind is Scan:
-            varies, level, key = known, level + 1, stmt.name
+            varies, level = (varies | {stmt.axis}, level) if stmt.axis in inner else (known, level + 1)
+            key = stmt.name
         elif kind is BindIndex:
             key = stmt.symbol
         else:
@@ -156,6 +158,8 @@ def substitute(stmt: Any, mapping: dict[Expr, Any]) -> Any:
     elif kind is Reduce and not stmt.axes.isdisjoint(mapping):
         axes = frozenset().union(*[_free(mapping.get(a, a)) for a in stmt.axes])
         return replace(stmt, axes=axes)
+    elif kind is Scan and isinstance(axis := mapping.get(stmt.axis), Symbol):
+        return replace(stmt, axis=axis)
     return stmt
 
 

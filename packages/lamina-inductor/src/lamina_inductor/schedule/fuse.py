@@ -40,13 +40,15 @@ class Fusion:
 
     where: value -> its group or step. roots: (external value, operand) -> the value in memory that it is read from.
     reasons: why pairs were fused or not. siblings: buffer value -> last group
-    that reads all of it.
+    that reads all of it. row_scans: does a scan stand in loops over rows, as their reductions do, with its axis
+    alone inside (else in loops of its own, without reductions)?
     """
 
     lowered: LoweredGraph
     fuse_limit: int = 192
     late: int = 1 << 40
     apart: frozenset[int] = frozenset()
+    row_scans: bool = False
     where: dict[Value, Any] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     steps: list[ExternStep] = field(default_factory=list)
@@ -130,11 +132,17 @@ class Fusion:
 
 
 def fuse(
-    lowered: LoweredGraph, *, fuse_limit: int = 192, late: int = 1 << 40, apart: frozenset[int] = frozenset()
+    lowered: LoweredGraph,
+    *,
+    fuse_limit: int = 192,
+    late: int = 1 << 40,
+    apart: frozenset[int] = frozenset(),
+    row_scans: bool = False,
 ) -> Fusion:
     """Group the values of a lowered graph into kernels. ``late``: how long the rows may be in a kernel that also
-    reduces over its rows. ``apart``: places in the program of values that have a kernel each."""
-    fusion = Fusion(lowered, fuse_limit, late, apart)
+    reduces over its rows. ``apart``: places in the program of values that have a kernel each. ``row_scans``: see
+    ``Fusion``."""
+    fusion = Fusion(lowered, fuse_limit, late, apart, row_scans)
     for value in lowered.values:
         _place(fusion, value)
     for value in (*lowered.outputs, *(v for _, v in lowered.writes)):

@@ -9,6 +9,8 @@ the whole row in a tile (then the passes are one straight line) or walk it in bl
                              v3 = div(r2, C)
                              simd i3 < C:            v1 = x[..];  v4 = sub(v1, v3);  out[..] = v4
 
+A scan over the same axis is made by the pass that makes its operand, as an accumulator that says what it has so far.
+
 Few long reductions are split: one phase makes a partial result per block, the next one combines them, in order. Where
 elements wait for them, or reductions for each other, see ``staged_nest``.
 """
@@ -24,7 +26,7 @@ from ..ir.kernel import Loop, Stmt
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index
 from .coalesce import coalesce, fast_axis, order_axes
-from .emitter import Emitter, Reduce, Unfusable, linear_index
+from .emitter import Emitter, Reduce, Scan, Unfusable, linear_index
 from .flat import Flat, analyse
 from .groups import axis_symbol
 from .late_nest import late_nest, late_reductions
@@ -42,6 +44,9 @@ BLOCK = 4096
 COLUMN_BLOCK = 512
 """The same for columns, of which a program has 32 side by side."""
 
+MOST_SCANNED = 4096
+"""Blocks of a row whose totals one program scans."""
+
 WHOLE_ROW, FEW_LONG = 32768, 132
 """Longer rows are not held by a tile; so many of them, a program for each, are as fast in one launch."""
 
@@ -58,7 +63,8 @@ def grid_nest(
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements; as ``nests.build_nest``."""
     inner = inner or frozenset()
-    if columns is not None and not any(type(s) is Reduce for s in statements):
+    over_rows = any(type(s) in (Reduce, Scan) for s in statements)
+    if columns is not None and not over_rows:
         tile = tile_nest(statements, axes, sizes, columns)
         if tile:
             return tile, [], "a product's tile"
@@ -68,7 +74,7 @@ def grid_nest(
     if any(type(s) is int and s == 0 for s in flat.sizes.values()):
         return (Loop(axis_symbol(0, 1), as_index(0), "parallel", ()),), [], "nothing"
     spare = len(flat.axes)
-    if not any(type(s) is Reduce for s in flat.statements):
+    if not over_rows:
         flat, x = _one_axis(flat, flat.axes, spare)
         body = tuple([i.stmt for i in flat.info.values()])
         return (Loop(x, as_index(flat.sizes.get(x, 1)), "parallel simd", body),), [], "pointwise"
@@ -138,12 +144,17 @@ def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, .
         return staged_nest(flat, x, r, *column_blocks(kept, reduced), spare)  # type: ignore[arg-type]
     if kept >= FEW_LONG or (type(reduced) is int and reduced <= WHOLE_ROW):
         return None
-    return staged_nest(flat, x, r, BLOCK, BLOCK, spare)
+    block = BLOCK
+    if type(reduced) is int and any(type(s) is Scan for s in flat.statements):
+        block *= -(-reduced // (BLOCK * MOST_SCANNED))
+    return staged_nest(flat, x, r, block, block, spare)
 
 
 def _is_plain(flat: Flat) -> bool:
-    """One level of reductions, whose results no element waits for."""
+    """One level of reductions, whose results no element waits for, and no scans."""
     for info in flat.info.values():
+        if type(info.stmt) is Scan:
+            return False
         if type(info.stmt) is Reduce and info.level > 1:
             return False
         if info.level and info.axes & flat.inner:

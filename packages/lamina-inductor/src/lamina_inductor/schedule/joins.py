@@ -12,7 +12,17 @@ from ..lower.externs import GemmPlan
 from .groups import Group, free
 from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel
 
-__all__ = ["candidates", "is_past", "may_join_point", "place_gather", "place_reduction", "raise_level", "reaches"]
+__all__ = [
+    "candidates",
+    "follows_product",
+    "is_past",
+    "may_join_point",
+    "place_gather",
+    "place_reduction",
+    "raise_level",
+    "reaches",
+    "sibling_of",
+]
 
 LATE_LIMIT = 1 << 14
 """Elements of a partial result (one per chunk of rows) of a late reduction."""
@@ -207,19 +217,27 @@ def place_reduction(fusion: Any, value: Value) -> None:
         fusion.explain(base.name, value.name, why is None, why or "reduces in the same loops")
         if why is None:
             return
-    sibling = fusion.siblings.get(base)
-    if sibling is not None and is_bijective(chain) and sibling[0].alive:
-        group, index = sibling
-        above = index_above(chain, index, group)
-        near = value.order - group.members[-1].order < SIBLING_DISTANCE
-        allowed = above is not None and near and (home is None or _before(home, group))
-        if allowed and _join_reduction(fusion, group, value, None, above) is None:  # type: ignore[arg-type]
-            return
+    sibling = sibling_of(fusion, value, chain, base)
+    if sibling is not None and _join_reduction(fusion, sibling[0], value, None, sibling[1]) is None:
+        return
     group, full = fusion.new_group(value, operand.shape)
     _set_inner(group, value, full)
     _add_reduction(fusion, group, value, full, late=False)
     if is_bijective(chain) and type(home) is not Group:
         fusion.siblings[base] = (group, forward_index(chain, full))
+
+
+def sibling_of(fusion: Any, value: Value, chain: list[Value], base: Value) -> tuple[Group, Index] | None:
+    """The group that reads all of ``base``, too, if ``value`` may join it, and the index on top of ``chain`` there."""
+    sibling = fusion.siblings.get(base)
+    if sibling is None or not is_bijective(chain) or not sibling[0].alive:
+        return None
+    group, index = sibling
+    above = index_above(chain, index, group)
+    near = value.order - group.members[-1].order < SIBLING_DISTANCE
+    home = fusion.where.get(base)
+    allowed = above is not None and near and (home is None or _before(home, group))
+    return (group, above) if allowed else None  # type: ignore[return-value]
 
 
 def _axes_of(value: Value, full: Index) -> tuple[frozenset[Symbol], frozenset[Symbol]]:
@@ -244,7 +262,7 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     """Add ``value`` to ``group``; a text says why not."""
     if not fusion.takes(group, value):
         return "the kernel is large enough"
-    if group.scan is not None:
+    if group.scan is not None and not fusion.row_scans:
         return "a scan runs in its loops"
     if base is not None and base in group.late:
         return "it reduces the result of a reduction over all rows"
@@ -254,19 +272,21 @@ def _join_reduction(fusion: Any, group: Group, value: Value, base: Value | None,
     if group.inner is None:
         if reduced | kept != frozenset(group.axes):
             return "its loops differ"
-        if fusion.late <= LATE_LIMIT and base is not None and _follows_product(fusion, group, base):
+        if fusion.late <= LATE_LIMIT and base is not None and follows_product(fusion, group, base):
             return "its operand is made on the tiles of a product, and stored"
         group.inner = reduced
     if reduced == group.inner:
         _add_reduction(fusion, group, value, full, late=False)
         return None
+    if group.scan is not None:
+        return "a scan runs in its loops"
     if fusion.late > LATE_LIMIT and _may_turn(group, reduced, kept) and _turn(group, reduced):
         _add_reduction(fusion, group, value, full, late=False)
         return None
     return _join_late(fusion, group, value, base, full, reduced, kept)
 
 
-def _follows_product(fusion: Any, group: Group, base: Value) -> bool:
+def follows_product(fusion: Any, group: Group, base: Value) -> bool:
     """Will ``group`` be the epilogue of a product of a half type, and ``base`` stored for other products anyway?"""
     if not _is_read_by_products(base):
         return False

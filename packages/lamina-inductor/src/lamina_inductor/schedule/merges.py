@@ -32,7 +32,7 @@ def merge_producer(
     inner = _merged_inner(producer, consumer, mapping)
     if inner == "differ":
         return "they reduce over different axes"
-    scan = _merged_scan(producer, consumer, mapping, inner)
+    scan = _merged_scan(producer, consumer, mapping, inner, fusion.row_scans)
     if scan == "differ":
         return "a scan runs in the loops of one of them"
     why = _finish(fusion, producer, consumer, mapping, inner, {})
@@ -56,7 +56,7 @@ def _finish(
 
 def _is_row_domain(producer: Group, consumer: Group, wanted: Index) -> bool:
     """Do the producer's loops run over the rows of the consumer, which reduces over further axes?"""
-    if not consumer.inner or not producer.axes or producer.late:
+    if not consumer.inner or not producer.axes or producer.late or producer.scan is not None:
         return False
     rows = numel(tuple([s for a, s in zip(consumer.axes, consumer.sizes, strict=True) if a not in consumer.inner]))
     return same_size(numel(producer.sizes), rows) and not any(consumer.inner & free(i) for i in wanted)
@@ -138,15 +138,15 @@ def _merged_inner(producer: Group, consumer: Group, mapping: dict[Expr, Size]) -
     return frozenset(inner)
 
 
-def _merged_scan(producer: Group, consumer: Group, mapping: dict[Expr, Size], inner: Any) -> Any:
+def _merged_scan(producer: Group, consumer: Group, mapping: dict[Expr, Size], inner: Any, in_rows: bool) -> Any:
     """The axis of both groups' scans in the merged loops, which must run over it in the same order."""
     if producer.scan is None and consumer.scan is None:
         return None
-    if inner:
+    axis: Any = consumer.scan if producer.scan is None else mapping[producer.scan]
+    if inner if not in_rows else inner != {axis}:
         return "differ"
     if producer.scan is None:
-        return consumer.scan
-    axis = mapping[producer.scan]
+        return axis
     alone = not any(axis in free(mapping[a]) for a in producer.axes if a is not producer.scan)
     return axis if isinstance(axis, Symbol) and alone and consumer.scan in (None, axis) else "differ"
 

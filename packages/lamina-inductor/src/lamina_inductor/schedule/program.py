@@ -58,7 +58,7 @@ def _build(
 ) -> Program:
     lowered = lower_graph(graph, supports=supports)
     choose_layouts(lowered.values, lowered.outputs, loops.images_last)
-    fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late, apart=apart)
+    fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late, apart=apart, row_scans=loops.row_scans)
     materialize(fusion)
     if loops.tiles:
         merge_row_values(fusion)

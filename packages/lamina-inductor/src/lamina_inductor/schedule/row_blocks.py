@@ -14,11 +14,12 @@ from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.kernel import Accumulate, Accumulator, IndexValue, Let, Load, Loop, Stmt, Store
 from .beside import Fed, find_beside
-from .blocks import as_index, closure, feed, in_order
-from .emitter import Reduce
+from .blocks import as_index, closure, feed, identity_of, in_order
+from .emitter import Reduce, Scan
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
 from .row_nest import Partial
+from .split_reduction import scan_of
 
 __all__ = ["RowBlocks", "block_loops", "combine_blocks", "cut_rows", "of_row"]
 
@@ -31,6 +32,7 @@ class RowBlocks:
     """The statements over (x, number of the block, place in it), and what each of them waits for.
 
     beside: reduction -> (kind, the one it stands beside). params: reduction -> the buffer of the blocks' results.
+    starts: scan -> the buffer of what stands before each block, and behind the last.
     """
 
     flat: Flat
@@ -45,11 +47,12 @@ class RowBlocks:
     stages: dict[Any, int]
     beside: dict[str, tuple[str, str]]
     params: dict[str, str]
+    starts: dict[str, str]
 
     @property
     def reduces(self) -> dict[str, Reduce]:
-        """By name."""
-        return {i.key: i.stmt for i in self.flat.info.values() if type(i.stmt) is Reduce}
+        """By name; of a scan, what all of it comes to."""
+        return _reduces(self.flat, self.place)
 
     @property
     def last(self) -> int:
@@ -59,7 +62,9 @@ class RowBlocks:
     @property
     def partials(self) -> list[Partial]:
         """Buffers of the blocks' results."""
-        return [Partial(p, self.reduces[name].dtype, self.kept * self.members) for name, p in self.params.items()]
+        reduces, count = self.reduces, self.kept * self.members
+        parts = [Partial(p, reduces[name].dtype, count) for name, p in self.params.items()]
+        return parts + [Partial(p, reduces[name].dtype, count + self.kept) for name, p in self.starts.items()]
 
     def values(self, stage: int) -> list[Info]:
         """Values of the row, and their stores, of a stage."""
@@ -72,7 +77,7 @@ class RowBlocks:
             return self.block
         return Min(self.block, self.reduced - member * self.block)
 
-    def partial(self, member: Symbol) -> Any:
+    def partial(self, member: Any) -> Any:
         """Where a block's results lie."""
         return as_index(member * self.kept + (self.x if self.x in self.flat.sizes else 0))
 
@@ -81,7 +86,7 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
     """Rows in blocks of ``block`` elements. None: it takes more combinations, or a reduction cannot be combined."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
     members = (reduced + block - 1) // block
-    reduces = [i.stmt for i in flat.info.values() if type(i.stmt) is Reduce]
+    reduces = list(_reduces(flat, r).values())
     if any(s.kind.startswith("arg") or type(s.value) is not str for s in reduces):
         return None
     member, place, again = (
@@ -89,12 +94,18 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
     )  # fmt: skip
     mapping: dict[Any, Any] = {r: member * block + place}
     moved = [
-        replace(s, axes=frozenset((place,))) if type(s) is Reduce else substitute(s, mapping) for s in flat.statements
+        replace(s, axes=frozenset((place,)))
+        if type(s) is Reduce
+        else replace(s, axis=place)
+        if type(s) is Scan
+        else substitute(s, mapping)
+        for s in flat.statements
     ]
     sizes = ({x: kept} if x in flat.sizes else {}) | {member: members, place: block}
     cut = analyse(moved, list(sizes), sizes, frozenset((place,)))
     values = {key: i.stmt for key, i in cut.info.items()}
-    known = {s.name: Fed(s.kind, s.dtype, s.value) for s in reduces}
+    scans = [s.name for s in flat.statements if type(s) is Scan]
+    known = {s.name: Fed(s.kind, s.dtype, s.value) for s in reduces if s.name not in scans}
     found = {name: find_beside(values, known, fed, reduced) for name, fed in known.items()}
     beside = {name: b for name, b in found.items() if b is not None}
     stages: dict[Any, int] = {}
@@ -102,10 +113,23 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
         stages[key] = max([stages[n] for n in info.needs], default=0)
         if type(info.stmt) is Reduce:
             stages[key] = stages[beside[key][1]] if key in beside else stages[key] + 1
+        elif type(info.stmt) is Scan:
+            stages[key] += 1
     if max(stages.values()) > COMBINATIONS:
         return None
     params = {s.name: f"p{k}" for k, s in enumerate(reduces)}
-    return RowBlocks(cut, x, member, place, again, kept, members, reduced, block, stages, beside, params)  # type: ignore[arg-type]
+    starts = {name: f"s{k}" for k, name in enumerate(scans)}
+    return RowBlocks(cut, x, member, place, again, kept, members, reduced, block, stages, beside, params, starts)  # type: ignore[arg-type]
+
+
+def _reduces(flat: Flat, r: Symbol) -> dict[str, Reduce]:
+    found: dict[str, Reduce] = {}
+    for stmt in flat.statements:
+        if type(stmt) is Reduce:
+            found[stmt.name] = stmt
+        elif type(stmt) is Scan:
+            found[stmt.name] = Reduce(stmt.name, stmt.dtype, stmt.kind, stmt.value, frozenset((r,)))
+    return found
 
 
 def of_row(flat: Flat, info: Info) -> bool:
@@ -128,21 +152,33 @@ def block_loops(rows: RowBlocks, stage: int) -> list[Stmt]:
     result: list[Stmt] = []
     if plain or stores:
         ends: list[Stmt] = [feed(s, f"{s.name}_p") for s in plain]
-        result.append(_pass(rows, [i.key for i in stores] + [s.value for s in plain], plain, ends))
+        result.extend(_pass(rows, [i.key for i in stores] + [s.value for s in plain], plain, ends))
     if late:
         result.extend(_own_means(rows, late))
         ends = [e for s in late for e in _term(rows, s)]
-        result.append(_pass(rows, [rows.reduces[rows.beside[s.name][1]].value for s in late], late, ends))
+        result.extend(_pass(rows, [rows.reduces[rows.beside[s.name][1]].value for s in late], late, ends))
     result.extend(Store(rows.params[s.name], rows.partial(rows.member), f"{s.name}_p") for s in (*plain, *late))
     return result
 
 
-def _pass(rows: RowBlocks, roots: list[Any], reduces: list[Reduce], ends: list[Stmt]) -> Loop:
+def _pass(rows: RowBlocks, roots: list[Any], reduces: list[Reduce], ends: list[Stmt]) -> list[Stmt]:
+    """A loop over the block, behind loads of what its scans start from."""
     flat = rows.flat
     keys = closure(flat, roots, lambda i: type(i.stmt) is not Store and not (i.axes & flat.inner))
-    body = [i.stmt for i in in_order(flat, keys)]
     sums = [Accumulator(f"{s.name}_p", s.dtype, s.kind) for s in reduces]
-    return Loop(rows.place, as_index(rows.length(rows.member)), "simd", (*body, *ends), tuple(sums))
+    starts: list[Stmt] = []
+    body: list[Stmt] = []
+    for info in in_order(flat, keys):
+        if type(info.stmt) is Scan:
+            start = f"{info.stmt.name}_start"
+            running, feeds = scan_of(info.stmt, start)
+            starts.append(Load(start, info.stmt.dtype, rows.starts[info.stmt.name], rows.partial(rows.member)))
+            sums.append(running)
+            body.append(feeds)
+        else:
+            body.append(info.stmt)
+    loop = Loop(rows.place, as_index(rows.length(rows.member)), "simd", (*body, *ends), tuple(sums))
+    return [*starts, loop]
 
 
 def _own_means(rows: RowBlocks, late: list[Reduce]) -> list[Stmt]:
@@ -179,22 +215,40 @@ def _term(rows: RowBlocks, stmt: Reduce) -> list[Stmt]:
 
 
 def combine_blocks(rows: RowBlocks, stage: int) -> list[Stmt]:
-    """Loops over the members' results, in order: each reduction of this stage, then those beside."""
-    known = [s for s in rows.reduces.values() if rows.stages[s.name] == stage]
+    """Loops over the members' results, in order: scans of them, each reduction of this stage, then those beside."""
+    reduces = [s for s in rows.reduces.values() if rows.stages[s.name] == stage]
+    known = [s for s in reduces if s.name not in rows.starts]
+    scans = _scan_members(rows, [s for s in reduces if s.name in rows.starts])
     plain = [s for s in known if s.name not in rows.beside]
     late = [s for s in known if s.name in rows.beside]
     if not known:
-        return []
+        return scans
     body: list[Stmt] = []
     for stmt in plain:
         body += [_part(rows, stmt), Accumulate(stmt.name, f"{stmt.name}_q")]
-    result: list[Stmt] = [_over_members(rows, plain, body)]
+    result: list[Stmt] = [*scans, _over_members(rows, plain, body)]
     if late:
         between: dict[str, Stmt] = {}
         inside: dict[str, Stmt] = {}
         ends = [e for s in late for e in _corrected(rows, s, between, inside)]
         result += [*between.values(), _over_members(rows, late, [*inside.values(), *ends])]
     return result
+
+
+def _scan_members(rows: RowBlocks, scans: list[Reduce]) -> list[Stmt]:
+    """What the scans have before each block."""
+    before: list[Stmt] = []
+    body: list[Stmt] = []
+    sums: list[Accumulator] = []
+    for stmt in scans:
+        name, buffer = stmt.name, rows.starts[stmt.name]
+        before.append(Let(f"{name}_0", stmt.dtype, "constant", (identity_of(stmt.kind, stmt.dtype),)))
+        before.append(Store(buffer, rows.partial(0), f"{name}_0"))
+        sums.append(Accumulator(f"{name}_all", stmt.dtype, stmt.kind))
+        body.append(_part(rows, stmt))
+        body.append(Accumulate(f"{name}_all", f"{name}_q", running=f"{name}_before"))
+        body.append(Store(buffer, rows.partial(rows.again + 1), f"{name}_before"))
+    return [*before, Loop(rows.again, as_index(rows.members), "simd", tuple(body), tuple(sums))] if scans else []
 
 
 def _over_members(rows: RowBlocks, reduces: list[Reduce], body: list[Stmt]) -> Loop:

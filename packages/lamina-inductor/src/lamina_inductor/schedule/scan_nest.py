@@ -86,7 +86,7 @@ def _start(flat: Flat, place: Symbol | None, width: int) -> list[Stmt]:
         scan = info.stmt
         first = f"{scan.name}_first"
         body.append(Local(_carried(scan), scan.dtype, width if place is not None else 1))
-        body.append(Let(first, scan.dtype, "constant", (_identity(scan),)))
+        body.append(Let(first, scan.dtype, "constant", (identity_of(scan.kind, scan.dtype),)))
         if place is None:
             body.append(Store(_carried(scan), Integer(0), first))
         else:
@@ -94,16 +94,12 @@ def _start(flat: Flat, place: Symbol | None, width: int) -> list[Stmt]:
     return body
 
 
-def _identity(scan: Scan) -> Any:
-    return float("-inf") if scan.kind == "logaddexp" else identity_of(scan.kind, scan.dtype)
-
-
 def _step(scan: Scan, place: Any) -> tuple[Stmt, ...]:
     """Combine the carried value at ``place`` with the scan's operand; the result has the scan's name."""
     before, buffer = f"{scan.name}_before", _carried(scan)
     return (
         Load(before, scan.dtype, buffer, place),
-        Let(scan.name, scan.dtype, COMBINE.get(scan.kind, scan.kind), (before, scan.value)),
+        Let(scan.name, scan.dtype, COMBINE[scan.kind], (before, scan.value)),
         Store(buffer, place, scan.name),
     )
 

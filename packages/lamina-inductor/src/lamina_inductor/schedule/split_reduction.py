@@ -18,12 +18,12 @@ from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.kernel import Accumulate, Accumulator, Let, Load, Loop, Stmt, Store
 from .blocks import as_index, closure, feed, in_order
-from .emitter import Reduce
+from .emitter import Reduce, Scan
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
 from .row_nest import Partial
 
-__all__ = ["is_root", "of_row", "split_reduction", "sweep"]
+__all__ = ["is_root", "of_row", "scan_of", "split_reduction", "sweep"]
 
 
 def of_row(flat: Flat, info: Info) -> bool:
@@ -61,9 +61,20 @@ def sweep(flat: Flat, r: Symbol, roots: list[Info], suffix: str, adds: Sequence[
             if suffix and _is_place(info.stmt):
                 sums.append(Accumulator(f"{name}v", info.stmt.dtype, info.stmt.kind[3:]))
                 inside.append(Accumulate(f"{name}v", info.stmt.value))
+        elif type(info.stmt) is Scan:
+            running, feeds = scan_of(info.stmt)
+            sums.append(running)
+            inside.append(feeds)
         else:
             inside.append(info.stmt)
     return Loop(r, as_index(flat.sizes[r]), "simd", (*inside, *adds), tuple(sums))
+
+
+def scan_of(scan: Scan, init: str | None = None) -> tuple[Accumulator, Accumulate]:
+    """A scan as the accumulator of a pass and the statement that feeds it; ``init``: what stands before the first
+    element."""
+    name = f"{scan.name}_all"
+    return Accumulator(name, scan.dtype, scan.kind, init), Accumulate(name, scan.value, running=scan.name)
 
 
 def split_reduction(

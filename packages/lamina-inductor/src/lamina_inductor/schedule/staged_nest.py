@@ -56,7 +56,7 @@ def staged_nest(
     """(phases, partial buffers); ``block``: elements of a row that one program takes, in the ``last`` phase another
     number. None: the statements are not of this form."""
     rows = cut_rows(flat, x, r, block, spare)
-    elements = cut_rows(flat, x, r, last, spare + 3)
+    elements = rows if rows is not None and rows.starts else cut_rows(flat, x, r, last, spare + 3)
     if rows is None or elements is None:
         return None
     handed = _handed_on(rows)

@@ -29,7 +29,7 @@ class LoopStyle:
     epilogue: may a kernel run on the rows, or the tiles, of a product (``epilogues.fits_rows``,
     ``tile_nest.fits_tile``)? tiles: do epilogues take tiles from registers (then one that does not fit is made again
     with loops of its own)? fuse_limit: most values in one kernel. images_last: do convolutions read images with their
-    channels last?
+    channels last? row_scans: do scans stand in loops over rows (``fuse.Fusion``)?
     """
 
     nest: Callable[..., Any]
@@ -39,9 +39,10 @@ class LoopStyle:
     tiles: bool
     fuse_limit: int
     images_last: bool = False
+    row_scans: bool = False
 
 
 CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=1 << 40, epilogue=fits_rows, tiles=False, fuse_limit=192)
 GRID_LOOPS = LoopStyle(
-    grid_nest, grid_scatter, late=8192, epilogue=fits_tile, tiles=True, fuse_limit=96, images_last=True
+    grid_nest, grid_scatter, late=8192, epilogue=fits_tile, tiles=True, fuse_limit=96, images_last=True, row_scans=True
 )

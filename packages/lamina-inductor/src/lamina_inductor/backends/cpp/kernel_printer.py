@@ -189,6 +189,8 @@ class _PhasePrinter:
             self.write(f"{name} = {scan.flag} ? {literal(float('nan'), accumulator.dtype)} : {name};")
 
     def accumulate(self, stmt: Accumulate) -> None:
+        if stmt.running is not None:
+            raise NotImplementedError("scans of a grid's loops are no C++: the loops of a CPU have serial ones")
         scan = self.scans[stmt.accumulator]
         accumulator, name = scan.accumulator, c_name(stmt.accumulator)
         dtype, kind = accumulator.dtype, accumulator.kind

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lamina_fx import DType, bool_, float8_e4m3fn, float8_e5m2, float32, float64, int32
 
+from ...lower.scans import SCANS
 from .literals import has_type, language_type, literal
 from .narrow import FAST, FASTER
 from .operator_tables import CONSTANT_EXPONENTS, OPERATORS, WIDE_DIVISION
@@ -27,6 +28,8 @@ def supports(op: str, dtype: DType) -> bool:
         return dtype.name in ("float16", "bfloat16")
     if op.startswith("scatter_"):
         return has_atomic(op.removeprefix("scatter_"), dtype)
+    if op in SCANS:
+        return has_type(dtype) and dtype not in _BYTES
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])
 
 

@@ -72,7 +72,10 @@ def _merge(a: Loop, between: list[Stmt], b: Loop) -> OnlineLoop | None:
             known[acc.name] = Fed(acc.kind, acc.dtype, value)
     beside: list[Beside] = []
     kept: list[Accumulate] = []
-    for feed in [s for s in b.body if type(s) is Accumulate]:
+    scanned = [s for s in a.body if type(s) is Accumulate and s.running is not None]
+    if any(type(s) is Accumulate and s.running is not None and s not in scanned for s in b.body):
+        return None
+    for feed in [s for s in b.body if type(s) is Accumulate and s.running is None]:
         accumulator = next(acc for acc in b.accumulators if acc.name == feed.accumulator)
         if not _needs(feed, values, late):
             kept.append(feed)
@@ -96,6 +99,8 @@ def _merge(a: Loop, between: list[Stmt], b: Loop) -> OnlineLoop | None:
 def _defines(stmt: Any) -> list[str]:
     if type(stmt) is BindIndex:
         return [stmt.symbol.name]
+    if type(stmt) is Accumulate:
+        return [] if stmt.running is None else [stmt.running]
     return [stmt.name] if type(stmt) in (Let, Load, IndexValue) else []
 
 

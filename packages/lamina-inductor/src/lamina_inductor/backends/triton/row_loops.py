@@ -12,10 +12,11 @@ from lamina_fx import bool_, float32, int64
 from lamina_fx.symbolic import Min
 
 from ...ir.kernel import Accumulate, Accumulator, BindIndex, Load, Loop, walk
-from .literals import language_type
+from .literals import language_type, typed_literal
 from .online import Beside
 from .online_text import write_combined, write_start, write_step
 from .reductions import LAST_INDEX, combine_text, reduce_text, start_text
+from .running import start_running, write_running
 from .tiles import constant
 
 if TYPE_CHECKING:
@@ -33,15 +34,16 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     if writer.tile.whole:
         _write_row(writer, loop)
         return
+    running = {s.accumulator for s in loop.body if type(s) is Accumulate and s.running is not None}
     for accumulator in (*loop.accumulators, *[b.accumulator for b in beside]):
-        _start(writer, accumulator)
+        (start_running if accumulator.name in running else _start)(writer, accumulator)
     for item in beside:
         write_start(writer, item)
     bound = constant(loop.extent)
     if bound is None and not loop.extent.free_symbols <= set(writer.names):  # of a tile, or of a block
         bound = loop.extent.range()[1]
     end = writer.index(loop.extent) if bound is None else str(bound)
-    back = _turns_back(writer, loop) and not beside
+    back = _turns_back(writer, loop) and not beside and not running
     ahead = f", num_stages={writer.tile.stages}" if writer.tile.stages > 1 else ""
     writer.add(f"for {'forth' if back else 'base'} in {'tl.' if ahead else ''}range(0, {end}, RBLOCK{ahead}):")
     writer.depth += 1
@@ -55,7 +57,8 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     for item in beside:
         write_combined(writer, item, loop)
     for accumulator in loop.accumulators:
-        _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
+        if accumulator.name not in running:
+            _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
 
 
 def _turns_back(writer: PhaseWriter, loop: Loop) -> bool:
@@ -69,7 +72,8 @@ def _turns_back(writer: PhaseWriter, loop: Loop) -> bool:
 def _write_row(writer: PhaseWriter, loop: Loop) -> None:
     """A pass over a row that the tile holds. Its sums are made together, with as few barriers as for one."""
     write_axis(writer, loop, "")
-    sums = [s for s in loop.body if type(s) is Accumulate and _is_sum(writer.accumulators[s.accumulator])]
+    feeds = [s for s in loop.body if type(s) is Accumulate and s.running is None]
+    sums = [s for s in feeds if _is_sum(writer.accumulators[s.accumulator])]
     together = sums if len(sums) > 1 else []
     for stmt in loop.body:
         if _defined(stmt) not in writer.shapes and stmt not in together:  # an earlier pass may have computed it
@@ -100,6 +104,8 @@ def _add_together(writer: PhaseWriter, sums: list[Accumulate]) -> None:
 
 def _defined(stmt: Any) -> str | None:
     """The name that a statement gives a value, if it does."""
+    if type(stmt) is Accumulate:
+        return stmt.running
     return stmt.symbol.name if type(stmt) is BindIndex else getattr(stmt, "name", None)
 
 
@@ -123,6 +129,8 @@ def write_axis(writer: PhaseWriter, loop: Loop, base: str) -> None:
 def _start(writer: PhaseWriter, accumulator: Accumulator) -> None:
     dtype = "tl.int8" if _compares_bool(accumulator) else language_type(accumulator.dtype)
     writer.add(f"{accumulator.name}_sum = tl.full([XBLOCK, RBLOCK], {start_text(accumulator)}, {dtype})")
+    if accumulator.kind == "logaddexp":
+        writer.add(f"{accumulator.name}_grown = tl.zeros_like({accumulator.name}_sum)")
     if accumulator.kind.startswith("arg"):
         writer.add(f"{accumulator.name}_at = tl.full([XBLOCK, RBLOCK], {LAST_INDEX}, tl.int64)")
 
@@ -137,6 +145,11 @@ def _finish(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str) 
     if accumulator.kind.startswith("arg"):
         writer.add(f"{name}_best, {name} = tl.reduce(({value}, {at}), 1, lm_{accumulator.kind})")
         writer.define(name, f"{name}[:, None]", int64, frozenset("x"))
+    elif accumulator.kind == "logaddexp":
+        ones = f"tl.full([XBLOCK, RBLOCK], 1.0, {language_type(accumulator.dtype)})"
+        grown = ones if writer.tile.whole else f"{name}_grown"
+        writer.add(f"{name}_most, {name}_times = tl.reduce(({value}, {grown}), 1, lm_log_pairs)")
+        writer.define(name, f"({name}_most + tl.log({name}_times))[:, None]", accumulator.dtype, frozenset("x"))
     else:
         writer.define(name, reduce_text(accumulator, value), accumulator.dtype, frozenset("x"))
 
@@ -144,6 +157,9 @@ def _finish(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str) 
 def write_accumulate(writer: PhaseWriter, stmt: Accumulate, beside: tuple[Beside, ...] = ()) -> None:
     """Feed an accumulator with a tile."""
     accumulator = writer.accumulators[stmt.accumulator]
+    if stmt.running is not None:
+        write_running(writer, stmt, accumulator)
+        return
     value = writer.operand(stmt.value, accumulator.dtype, typed=True)
     if _compares_bool(accumulator):
         value = f"{value}.to(tl.int8)"
@@ -183,6 +199,11 @@ def _carry(writer: PhaseWriter, accumulator: Accumulator, value: str, at: str, m
         writer.add(f"{name}_new, {name}_new_at = lm_{accumulator.kind}({total}, {name}_at, {value}, {at})")
         writer.add(f"{total} = {_chosen(mask, f'{name}_new', total)}")
         writer.add(f"{name}_at = {_chosen(mask, f'{name}_new_at', f'{name}_at')}")
+    elif accumulator.kind == "logaddexp":
+        one = typed_literal(1, accumulator.dtype)
+        writer.add(f"{name}_new, {name}_newer = lm_log_pairs({total}, {name}_grown, {value}, {one})")
+        writer.add(f"{total} = {_chosen(mask, f'{name}_new', total)}")
+        writer.add(f"{name}_grown = {_chosen(mask, f'{name}_newer', f'{name}_grown')}")
     else:
         new = combine_text(accumulator.kind, accumulator.dtype, total, value)
         writer.add(f"{total} = {_chosen(mask, new, total)}")
