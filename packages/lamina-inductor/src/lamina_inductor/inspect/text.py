@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.kernel import Accumulate, BindIndex, If, IndexValue, Kernel, Let, Load, Local, Loop, Stmt, Store
+from ..ir.kernel import Accumulate, BindIndex, If, IndexValue, Kernel, Let, Load, Local, Loop, Sort, Stmt, Store
 from ..ir.program import (
     Attention,
     AttentionBackward,
@@ -79,6 +79,9 @@ def _statement(stmt: Any) -> str:
         at = "" if stmt.index is None else f" at {_operand(stmt.index)}"
         so_far = "" if stmt.running is None else f" so far {stmt.running}"
         return f"{stmt.accumulator} <- {_operand(stmt.value)}{at}{so_far}"
+    if kind is Sort:
+        what = f"{'places' if stmt.places else 'row'} of {stmt.value} {'down' if stmt.descending else 'up'}"
+        return f"{stmt.name}: {stmt.dtype} = sorted {what}"
     assert kind is Local
     return f"local {stmt.name}: {stmt.dtype}[{stmt.size}]"
 

@@ -17,7 +17,7 @@ from lamina_fx.symbolic import Expr
 from lamina_prims import operator
 from lamina_prims.arrays import numpy_dtype
 
-from .kernel import Accumulate, Accumulator, BindIndex, IndexValue, Kernel, Let, Load, Local, Loop, Store
+from .kernel import Accumulate, Accumulator, BindIndex, IndexValue, Kernel, Let, Load, Local, Loop, Sort, Store
 
 __all__ = ["KernelError", "evaluate", "run_kernel"]
 
@@ -258,11 +258,18 @@ def _run(name: str, accumulator: Accumulator, before: Any, value: np.ndarray, st
     state.env[name] = result if value.ndim else result[0]
 
 
+def _sort(stmt: Sort, state: _State) -> None:
+    if state.width is None:
+        raise AssertionError(f"{stmt} sorts no row")
+    row = np.broadcast_to(state.operand(stmt.value), (state.width,))
+    state.env[stmt.name] = operator("sort")(row, 0, stmt.descending)[stmt.places]
+
+
 def _local(stmt: Local, state: _State) -> None:
     state.buffers[stmt.name] = np.full(stmt.size, 77).astype(numpy_dtype(stmt.dtype))
 
 
 _STATEMENTS: dict[type, Callable[[Any, _State], None]] = {
     Loop: _loop, Let: _let, Load: _load, Store: _store, IndexValue: _index_value, BindIndex: _bind,
-    Accumulate: _accumulate, Local: _local,
+    Accumulate: _accumulate, Sort: _sort, Local: _local,
 }  # fmt: skip

@@ -52,6 +52,7 @@ __all__ = [
     "Local",
     "Loop",
     "Operand",
+    "Sort",
     "Stmt",
     "Store",
     "walk",
@@ -213,6 +214,21 @@ class Accumulate:
 
 
 @dataclass(frozen=True, slots=True)
+class Sort:
+    """``name``: of the values that ``value`` has in all iterations of a simd loop, the one that stands at this
+    iteration's place when they are sorted; with ``places`` (an int64) where it stood. Equal ones stay in order, a NaN is
+    the greatest number and zeros are equal, also ``descending``. Only in loops for a grid; ``value`` has the dtype of
+    what is sorted.
+    """
+
+    name: str
+    dtype: DType
+    value: str
+    descending: bool
+    places: bool
+
+
+@dataclass(frozen=True, slots=True)
 class If:
     """Run ``body`` when the bool value ``condition`` is true. Not inside simd loops."""
 
@@ -220,7 +236,7 @@ class If:
     body: tuple[Stmt, ...]
 
 
-Stmt = Union[Loop, Local, Let, Load, IndexValue, BindIndex, Store, Accumulate, If]
+Stmt = Union[Loop, Local, Let, Load, IndexValue, BindIndex, Store, Accumulate, Sort, If]
 """A statement."""
 
 

@@ -8,6 +8,7 @@ A ``Value`` says how one element is made from elements of other values; nothing 
 - ``"index"``: any other function of the index (iota, pad, cat, gather, philox): ``rule`` reads where it wants;
 - ``"reduce"``: ``reduction`` of its input over ``axes``;
 - ``"scan"``: ``attrs`` of its input's elements up to this one along ``axes[0]``;
+- ``"sort"``: its input's elements along ``axes[0]`` in order, or their places (``attrs``, a ``SortPlan``);
 - ``"extern"``: computed as a whole by a step of its own (matrix product, sort, ...), into memory;
 - ``"item"``: one result of an extern value with several;
 - ``"scatter"``: a copy of its first input into which its loops then store.

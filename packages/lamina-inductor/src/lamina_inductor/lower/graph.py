@@ -11,8 +11,21 @@ from lamina_prims import operator
 from lamina_prims.index_errors import called_name
 
 from ..ir.loops import Size, Value
-from . import attention, externs, indexing, pointwise, reductions, scans, scatters, spacing, strided, views, windows  # noqa: F401  (fill the table)
-from .table import RULES, Call, size_of, sizes_of
+from . import (  # noqa: F401  (fill the table)
+    attention,
+    externs,
+    indexing,
+    pointwise,
+    reductions,
+    scans,
+    scatters,
+    sorts,
+    spacing,
+    strided,
+    views,
+    windows,
+)
+from .table import RULES, Call, elementwise_only, size_of, sizes_of
 
 __all__ = ["LoweredGraph", "lower_graph"]
 
@@ -35,7 +48,7 @@ class LoweredGraph:
     nested_outputs: bool = False
 
 
-def lower_graph(graph: Graph, *, supports: Callable[[str, DType], bool] = lambda op, dtype: True) -> LoweredGraph:
+def lower_graph(graph: Graph, *, supports: Callable[[str, DType], bool] = elementwise_only) -> LoweredGraph:
     """Loop IR of a graph of primitives in strict form.
 
     ``supports(op, dtype)`` says whether the backend can print an elementwise operator; others run by their reference.

@@ -15,7 +15,12 @@ from lamina_fx.symbolic import Integer
 
 from ..ir.loops import Size, Value
 
-__all__ = ["RULES", "Call", "fixed", "lowers", "size_of", "sizes_of"]
+__all__ = ["RULES", "Call", "elementwise_only", "fixed", "lowers", "size_of", "sizes_of"]
+
+
+def elementwise_only(op: str, dtype: DType) -> bool:
+    """What is supported where nothing is said: everything but rows that are sorted in a tile, which a CPU has not."""
+    return op != "sort"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Call:
     args: dict[str, Any]
     spec: Any
     specs: tuple[Any, ...] = ()
-    supports: Callable[[str, DType], bool] = lambda op, dtype: True
+    supports: Callable[[str, DType], bool] = elementwise_only
 
     def __getitem__(self, parameter: str) -> Any:
         return self.args[parameter]

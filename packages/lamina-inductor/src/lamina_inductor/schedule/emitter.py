@@ -16,7 +16,7 @@ from lamina_fx import DType, bool_, float32, int64
 from lamina_fx.symbolic import BooleanConstant, Expr, Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import BindIndex, IndexValue, Let, Load, Operand, Store
+from ..ir.kernel import BindIndex, IndexValue, Let, Load, Operand, Sort, Store
 from ..ir.loops import Index, Size, Value
 
 __all__ = ["Emitter", "Reduce", "Scan", "Unfusable", "linear_index"]
@@ -246,5 +246,22 @@ class Emitter:
         self.memo[value, index, None] = name
         return name
 
+    def _sort(self, value: Value, index: Index) -> Operand:
+        canonical = self.canonical(value)
+        if canonical is None or canonical[0] != index:
+            raise Unfusable(f"{value!r} is wanted at {index}, where no row is sorted")
+        outer, self.mask = self.mask, None
+        plan, dtype = value.attrs, value.inputs[0].dtype
+        held = compute_dtype(dtype)
+        operand = self.named(self.read(value.inputs[0], index), held)
+        if held is not dtype:  # equal when rounded is equal
+            operand = self.let(dtype, "convert_element_type", operand)
+        name = self.name("r")
+        self.statements.append(Sort(name, value.dtype, operand, plan.descending, plan.places))
+        found = name if compute_dtype(value.dtype) is value.dtype else self.let(held, "convert_element_type", name)
+        self.mask = outer
+        self.memo[value, index, None] = found
+        return found
 
-_RULES = {"reduce": Emitter._reduce, "scan": Emitter._scan}
+
+_RULES = {"reduce": Emitter._reduce, "scan": Emitter._scan, "sort": Emitter._sort}

@@ -10,7 +10,7 @@ from lamina_fx import DType, int64
 from lamina_fx.symbolic import Expr, Product, Symbol
 from lamina_fx.symbolic.simplify import linear
 
-from ..ir.kernel import BindIndex, IndexValue, Let, Load, Store
+from ..ir.kernel import BindIndex, IndexValue, Let, Load, Sort, Store
 from ..ir.loops import Size
 from ..lower.pointwise import COSTS
 from .emitter import Reduce, Scan
@@ -93,6 +93,8 @@ def analyse(statements: list[Any], axes: list[Symbol], sizes: dict[Symbol, Size]
         elif kind is Scan:
             varies, level = (varies | {stmt.axis}, level) if stmt.axis in inner else (known, level + 1)
             key = stmt.name
+        elif kind is Sort:
+            varies, key = varies | inner, stmt.name
         elif kind is BindIndex:
             key = stmt.symbol
         else:
@@ -106,7 +108,7 @@ def _reads(stmt: Any, axes: frozenset[Symbol], info: dict[Any, Info]) -> tuple[t
     kind = type(stmt)
     if kind is Let:
         return tuple([a for a in stmt.args if type(a) is str]), frozenset()
-    if kind is Scan:
+    if kind is Scan or kind is Sort:
         return (stmt.value,) if type(stmt.value) is str else (), frozenset()
     if kind is Reduce:
         return tuple([a for a in (stmt.value, stmt.index) if type(a) is str]), stmt.axes

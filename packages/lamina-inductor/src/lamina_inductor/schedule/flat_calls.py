@@ -14,7 +14,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Expr, as_expr
 
-from ..ir.kernel import BindIndex, Kernel, Loop, Stmt, walk
+from ..ir.kernel import BindIndex, Kernel, Loop, Sort, Stmt, walk
 from ..ir.program import KernelCall
 from ..lower.table import size_of
 from .flat import affine, indices_of, substitute
@@ -46,7 +46,7 @@ def _over_one_axis(kernel: Kernel) -> Loop | None:
     if type(loop) is not Loop or loop.kind != "simd" or loop.accumulators or loop.step != 1:
         return None
     statements = [*before, *loop.body]
-    if any(type(s) in (Loop, BindIndex) for s in walk(tuple(statements))):
+    if any(type(s) in (Loop, BindIndex, Sort) for s in walk(tuple(statements))):
         return None
     columns, extent = size_of(loop.extent), phase.extent * loop.extent
     axis = axis_symbol(0, extent)

@@ -162,7 +162,7 @@ def _place(fusion: Fusion, value: Value) -> None:
     elif kind == "reduce":
         value.chain_cost, value.chain_loads = 1, 1
         place_reduction(fusion, value)
-    elif kind == "scan":
+    elif kind == "scan" or kind == "sort":
         value.chain_cost, value.chain_loads = 1, 1
         place_scan(fusion, value)
     elif kind == "extern" or kind == "scatter":

@@ -22,7 +22,7 @@ from typing import Any
 from lamina_fx.symbolic import Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import Loop, Stmt
+from ..ir.kernel import Loop, Sort, Stmt
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index
 from .coalesce import coalesce, fast_axis, order_axes
@@ -63,7 +63,7 @@ def grid_nest(
 ) -> tuple[tuple[Loop, ...], list[Partial], str]:
     """(phases, partial buffers, what was chosen) for a group's statements; as ``nests.build_nest``."""
     inner = inner or frozenset()
-    over_rows = any(type(s) in (Reduce, Scan) for s in statements)
+    over_rows = any(type(s) in (Reduce, Scan, Sort) for s in statements)
     if columns is not None and not over_rows:
         tile = tile_nest(statements, axes, sizes, columns)
         if tile:
@@ -87,7 +87,8 @@ def grid_nest(
     if late:
         phases, partials = late_nest(flat, x, r, _passes, spare + 2)
         return phases, partials, "whole rows and sums over them"
-    block = _split_block(flat, x, r)
+    sorts = any(type(s) is Sort for s in flat.statements)
+    block = None if sorts else _split_block(flat, x, r)
     if block is not None and _is_plain(flat):
         return split_reduction(flat, x, r, block, spare + 2)
     staged = _staged(flat, x, r, spare + 2) if block is not None else None

@@ -95,7 +95,7 @@ def _build_kernel(
         index = group.index.get(value)
         if index is None:
             return None
-        if value.kind == "scan":
+        if value.kind in ("scan", "sort"):
             return index, index, frozenset()
         axes = [value.full[d].free_symbols for d in value.axes if isinstance(value.full[d], Expr)]  # type: ignore[union-attr]
         return index, value.full, frozenset().union(*axes)

@@ -14,7 +14,7 @@ from ..lower.externs import dense_strides
 from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
-from ..lower.table import size_of, sizes_of
+from ..lower.table import elementwise_only, size_of, sizes_of
 from .emitter import Unfusable
 from .epilogues import attach_epilogues, row_shape
 from .fuse import Fusion, fuse
@@ -35,7 +35,7 @@ def build_program(
     graph: Graph,
     *,
     name: str = "graph",
-    supports: Callable[[str, DType], bool] = lambda op, dtype: True,
+    supports: Callable[[str, DType], bool] = elementwise_only,
     loops: LoopStyle = CPU_LOOPS,
 ) -> Program:
     """Compile a graph of strict primitives to kernels and steps.

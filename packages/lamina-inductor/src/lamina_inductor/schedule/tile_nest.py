@@ -11,7 +11,7 @@ from typing import Any
 
 from lamina_fx.symbolic import Symbol
 
-from ..ir.kernel import BindIndex, IndexValue, Let, Load, Loop, Stmt, Store, walk
+from ..ir.kernel import BindIndex, IndexValue, Let, Load, Loop, Sort, Stmt, Store, walk
 from ..ir.loops import Size
 from .blocks import as_index
 from .coalesce import coalesce
@@ -68,7 +68,9 @@ def fits_tile(built: BuiltKernel, buffer: str, rows: Size, columns: Size) -> boo
         return False
     (phase,) = kernel.body
     loops = [s for s in phase.body if type(s) is Loop]
-    if len(loops) != 1 or loops[0] is not phase.body[-1] or loops[0].accumulators:
+    if len(loops) != 1 or loops[0] is not phase.body[-1]:
+        return False
+    if loops[0].accumulators or any(type(s) is Sort for s in loops[0].body):
         return False
     (loop,) = loops
     if not _equal(loop.extent, columns):

@@ -28,6 +28,8 @@ def supports(op: str, dtype: DType) -> bool:
         return dtype.name in ("float16", "bfloat16")
     if op.startswith("scatter_"):
         return has_atomic(op.removeprefix("scatter_"), dtype)
+    if op == "sort":
+        return has_type(dtype) and dtype not in _BYTES
     if op in SCANS:
         return has_type(dtype) and dtype not in _BYTES
     return has_type(dtype) and (op == "convert_element_type" or op in OPERATORS[dtype.kind])

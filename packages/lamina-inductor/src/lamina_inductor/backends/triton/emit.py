@@ -29,6 +29,7 @@ from .kernel_printer import PrintedPhase, print_phase
 from .literals import pointer_type
 from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
 from .scan_tiles import choose_scan_tile
+from .sorting import choose_sort_tile
 from .tables import table_launches
 from .templates.expand import Planner, expand_steps
 from .templates.kernel_text import is_multiple
@@ -145,7 +146,7 @@ def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
 def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[KernelCall]) -> _Phase:
     extents = [constant(_in_call(phase.extent, call)) for call in calls]
     most = None if None in extents else max(e for e in extents if e is not None)
-    tile = choose_scan_tile(phase, most) or choose_tile(phase, most)
+    tile = choose_sort_tile(phase, most) or choose_scan_tile(phase, most) or choose_tile(phase, most)
     filled = all(e is not None and e % tile.step == 0 for e in extents)
     printed = print_phase(kernel, phase, name, tile, wide, filled)
     if "simd" in phase.kind and tile.x > 1 and any(_is_uneven(_in_call(phase.extent, c), tile.x) for c in calls):

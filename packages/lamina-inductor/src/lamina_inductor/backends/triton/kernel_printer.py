@@ -26,6 +26,7 @@ from ...ir.kernel import (
     Load,
     Local,
     Loop,
+    Sort,
     Stmt,
     Store,
     walk,
@@ -41,6 +42,7 @@ from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
 from .row_loads import rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
+from .sorting import write_sort
 from .tiles import Tile, constant
 
 __all__ = ["PhaseWriter", "PrintedPhase", "print_phase"]
@@ -313,5 +315,5 @@ def _atomic(mode: str, dtype: DType) -> str:
 
 _STATEMENTS: dict[type, Any] = {
     Loop: write_loop, Let: PhaseWriter._let, Load: PhaseWriter._load, Store: PhaseWriter._store,
-    IndexValue: PhaseWriter._index_value, BindIndex: write_bind, Accumulate: write_accumulate,
+    IndexValue: PhaseWriter._index_value, BindIndex: write_bind, Accumulate: write_accumulate, Sort: write_sort,
 }  # fmt: skip

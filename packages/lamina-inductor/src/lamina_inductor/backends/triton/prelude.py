@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import re
 
+from .sort_functions import SORT_FUNCTIONS
+
 __all__ = ["IMPORTS", "functions_for"]
 
 IMPORTS = """\
@@ -292,7 +294,7 @@ def lm_philox(seed, offset, i):
 
 _FUNCTIONS: dict[str, str] = {
     re.search(r"def (\w+)", part)[1]: part.strip() + "\n"  # type: ignore[index]
-    for part in re.split(r"\n(?=@triton\.jit)", _TEXT)
+    for part in re.split(r"\n(?=@triton\.jit)", _TEXT + SORT_FUNCTIONS)
     if part.strip()
 }
 

@@ -1,0 +1,73 @@
+"""Functions of kernels that sort: see ``sorting``."""
+
+from __future__ import annotations
+
+__all__ = ["SORT_FUNCTIONS"]
+
+SORT_FUNCTIONS = """
+@triton.jit
+def lm_float_key(bits, most: tl.constexpr, infinity: tl.constexpr):
+    size = bits & most
+    key = tl.where(bits < 0, bits ^ most, bits)
+    return tl.where(size > infinity, most, tl.where(size == 0, 0, key))
+
+@triton.jit
+def lm_key_bits(key, place, most: tl.constexpr):
+    bits = tl.where(key < 0, key ^ most, key)
+    return tl.where((place & 1) != 0, -most - 1, bits)
+
+@triton.jit
+def lm_word_place(word):
+    return ((word & 65535) >> 1).to(tl.int64)
+
+@triton.jit
+def lm_partner(x, n: tl.constexpr, bit: tl.constexpr):
+    return tl.sum(x, n - bit, keep_dims=True) - x
+
+@triton.jit
+def lm_upper(n: tl.constexpr, bit: tl.constexpr):
+    return tl.reshape(tl.arange(0, 2), [1] * (n - bit) + [2] + [1] * bit) != 0
+
+@triton.jit
+def lm_swaps(less, more, n: tl.constexpr, bit: tl.constexpr, stage: tl.constexpr, own: tl.constexpr):
+    upper = lm_upper(n, bit)
+    if bit < own:
+        swap = tl.where(upper, less, more)
+    else:
+        swap = more != upper
+    if stage < n:
+        swap = swap != lm_upper(n, stage)
+    return swap
+
+@triton.jit
+def lm_spread(x, n: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
+    if high > 1:
+        rows: tl.constexpr = x.shape[0]
+        between: tl.constexpr = x.shape[1] // (high * low)
+        x = tl.permute(tl.reshape(x, [rows, high, between, low]), [0, 2, 1, 3])
+    return tl.reshape(x, [x.shape[0]] + [2] * n)
+
+@triton.jit
+def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
+    h = lm_spread(x, n, high, low)
+    for stage in tl.static_range(1, n + 1):
+        for step in tl.static_range(stage):
+            y = lm_partner(h, n, stage - 1 - step)
+            h = tl.where(lm_swaps(h < y, h > y, n, stage - 1 - step, stage, own), y, h)
+    return tl.reshape(h, x.shape)
+
+@triton.jit
+def lm_sort_pairs(x, at, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
+    h = lm_spread(x, n, high, low)
+    p = lm_spread(at, n, high, low)
+    for stage in tl.static_range(1, n + 1):
+        for step in tl.static_range(stage):
+            y = lm_partner(h, n, stage - 1 - step)
+            q = lm_partner(p, n, stage - 1 - step)
+            less = (h < y) | ((h == y) & (p < q))
+            more = (h > y) | ((h == y) & (p > q))
+            swap = lm_swaps(less, more, n, stage - 1 - step, stage, own)
+            h = tl.where(swap, y, h)
+            p = tl.where(swap, q, p)
+    return tl.reshape(h, x.shape), tl.reshape(p, x.shape)
+"""

@@ -1,0 +1,67 @@
+"""Sorts: two values over one operand, the sorted elements and the places where they stood, where a tile holds a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lamina_fx import DType, int64
+from lamina_fx.symbolic import Expr, Integer
+
+from ..ir.loops import Size, Value
+from .pointwise import filled
+from .table import Call, lowers
+from .views import map_value
+
+__all__ = ["SortPlan", "fits_tile", "longest_row"]
+
+LONGEST, LONGEST_WIDE = 4096, 2048
+"""Elements of a row that is sorted in a tile, and of one with keys of 64 bits, which are exchanged beside their places:
+a network of ``n`` elements has ``log2(n) * (log2(n) + 1) / 2`` steps, each of them text for the compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortPlan:
+    """``places``: the value is where the sorted elements stood (int64), rather than the elements themselves."""
+
+    descending: bool
+    places: bool
+
+
+def longest_row(dtype: DType) -> int:
+    """Elements of the longest row of ``dtype`` that is sorted in a tile."""
+    return LONGEST_WIDE if dtype.itemsize == 8 else LONGEST
+
+
+def fits_tile(size: Size, dtype: DType) -> bool:
+    """Is a row of ``size`` elements certainly no longer than that?"""
+    upper: Any = size.range()[1] if isinstance(size, Expr) else size
+    upper = upper.value if type(upper) is Integer else upper
+    return type(upper) is int and upper <= longest_row(dtype)
+
+
+@lowers("sort")
+def _sort(call: Call) -> Value | None:
+    input, dim = call["input"], call["dim"]
+    if not call.supports("sort", input.dtype):
+        return None
+    if not input.shape or any(type(n) is int and n == 0 for n in input.shape) or _is_one(input.shape[dim]):
+        values = map_value(input, input.shape, lambda index: index, lambda index: index)
+        values.outputs += [values, filled(call, input.shape, 0, int64)]
+        return values
+    if not fits_tile(input.shape[dim], input.dtype):
+        return None
+    values = _sorted(call, input, dim, SortPlan(call["descending"], False))
+    values.outputs += [values, _sorted(call, input, dim, SortPlan(call["descending"], True))]
+    return values
+
+
+def _is_one(size: Size) -> bool:
+    return type(size) is int and size == 1
+
+
+def _sorted(call: Call, input: Value, dim: int, plan: SortPlan) -> Value:
+    name = f"{call.name}_places" if plan.places else call.name
+    value = Value("sort", call.op, name, (input,), input.shape, int64 if plan.places else input.dtype)
+    value.axes, value.attrs, value.cost = (dim,), plan, 64
+    return value

@@ -1,0 +1,90 @@
+"""Sorts for the tests of the Triton backend: name -> (function over operators, inputs, kernels)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from triton_corpus import floats
+
+from lamina_prims import operator, ops
+
+__all__ = ["SORT_CASES"]
+
+RNG = np.random.default_rng(11)
+BF16 = ml_dtypes.bfloat16
+
+
+def special(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Few numbers, so that many are equal, and all that are none."""
+    x = np.round(RNG.standard_normal(shape) * 2).astype(dtype)
+    flat = x.reshape(-1)
+    for value in (np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0):
+        flat[RNG.integers(0, flat.size, 1 + flat.size // 12)] = value
+    return x
+
+
+def whole(dtype: Any) -> np.ndarray:
+    """The least and the greatest numbers, some between them, and many that are equal."""
+    info = np.iinfo(dtype)
+    x = RNG.integers(info.min, info.max, (3, 20), dtype=dtype, endpoint=True)
+    x[0, :6], x[1, 3:9], x[2] = info.max, info.min, x[2] % 3
+    return x
+
+
+def down(x: Any, dim: int = 1) -> Any:
+    return ops.sort(x, dim, True)
+
+
+def up(x: Any, dim: int = 1) -> Any:
+    return ops.sort(x, dim)
+
+
+def signs(x: Any) -> Any:
+    """Sorted both ways, with the signs of zeros."""
+    (a, at), (b, bt) = up(x), down(x)
+    return a, at, b, bt, *(ops.signbit(ops.where(ops.isnan(v), 1.0, v)) for v in (a, b))
+
+
+def top_p(x: Any) -> Any:
+    values, places = ops.sort(ops.softmax(x, -1), -1, True)
+    kept = ops.le(ops.sub(ops.cumsum(values, -1), values), 0.7)
+    return ops.where(kept, values, 0.0), places
+
+
+def ranked(x: Any, y: Any) -> Any:
+    """A sort between reductions and other work over its rows."""
+    values, places = ops.sort(ops.sub(x, ops.mean(x, 1, True)), 1)
+    return ops.sum(ops.mul(values, y), 1), ops.add(values, ops.amax(x, 1, True)), ops.mul(places, 2)
+
+
+SORT_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
+    **{f"sorted rows of {n}": (signs, (special(5, n),), 1) for n in (2, 3, 31, 33, 64, 130)},
+    **{f"sorted rows of {n}, one": (up, (special(1, n),), 1) for n in (600, 1024)},
+    "sorted float16": (signs, (special(4, 37, dtype=np.float16),), 1),
+    "sorted bfloat16": (signs, (special(4, 37, dtype=BF16),), 1),
+    "sorted float64": (signs, (special(4, 37, dtype=np.float64),), 1),
+    **{
+        f"sorted {t.__name__}": (lambda x: (*up(x), *down(x)), (whole(t),), 1)
+        for t in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+    },
+    "sorted booleans": (lambda x: (*up(x), *down(x)), (RNG.random((3, 20)) < 0.5,), 1),
+    "sorted columns": (lambda x: down(x, 0), (special(37, 9),), 1),
+    "sorted columns of short words": (lambda x: up(x, 0), (special(37, 9, dtype=BF16),), 1),
+    "sorted middle dimension": (up, (special(3, 20, 7),), 1),
+    "one sorted row": (lambda x: down(x, 0), (special(50),), 1),
+    "sorted equal numbers": (lambda x: (*up(x), *down(x)), (np.zeros((3, 70), np.float32),), 1),
+    "sorted transposed rows": (lambda x: up(ops.permute(x, (1, 0))), (special(21, 6),), 1),
+    "places in order": (lambda x: ops.argsort(ops.mul(x, 3.0), 1), (special(4, 40, dtype=BF16),), 1),
+    "sorted rounded numbers": (
+        lambda x: down(ops.softmax(x, -1)), (floats(4, 40, dtype=BF16) / 8,), 1,
+    ),
+    "top p": (top_p, (floats(6, 40),), 1),
+    "sort among sums": (ranked, (floats(7, 40), floats(40)), 1),
+    "medians": (lambda x: operator("median.dim")(x, 1), (special(4, 41),), 3),
+    "modes": (lambda x: ops.mode(x, 1), (np.round(floats(4, 41)),), 4),
+    "no rows": (up, (floats(0, 5),), 0),
+    "rows of nothing": (up, (floats(5, 0),), 0),
+    "rows of one": (up, (floats(5, 1),), 2),
+}  # fmt: skip
