@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from triton_corpus import CASES, graph_of
 from triton_float8 import FLOAT8_CASES
+from triton_tiles import ROW_CASES, TILE_CASES
 
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
 
@@ -17,9 +18,9 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 @pytest.mark.parametrize("sm", [80, 90])
-@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES])
+@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES, *TILE_CASES, *ROW_CASES])
 def test_kernels_compile(name: str, sm: int) -> None:
-    fn, inputs, *_ = (CASES | FLOAT8_CASES)[name]
+    fn, inputs, *_ = (CASES | FLOAT8_CASES | TILE_CASES | ROW_CASES)[name]
     for kernel in TritonBackend().emit(graph_of(fn, inputs)).kernels:
         compiled = compile_ptx(kernel, sm)
         assert f".visible .entry {kernel.name}(" in compiled.ptx

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from triton_corpus import CASES, OPERATORS
 from triton_float8 import FLOAT8_CASES
+from triton_tiles import ROW_CASES, TILE_CASES
 
 pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not installed")
 
@@ -21,7 +22,7 @@ def report() -> dict[str, str | None]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES, "bad index"])
+@pytest.mark.parametrize("name", [*CASES, *FLOAT8_CASES, *TILE_CASES, *ROW_CASES, "bad index"])
 def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
     assert report[name] is None, report[name]
 

@@ -26,6 +26,7 @@ from triton.runtime import interpreter
 from triton.tools.tensor_descriptor import TensorDescriptor as HostDescriptor
 from triton_corpus import CASES, OPERATORS, graph_of
 from triton_float8 import FLOAT8_CASES
+from triton_tiles import ROW_CASES, TILE_CASES
 
 from lamina_fx import Graph, Interpreter
 from lamina_fx.symbolic import Expr
@@ -274,7 +275,7 @@ def check(graph: Graph, inputs: list[np.ndarray]) -> str | None:
 
 def case(name: str) -> str | None:
     """What is wrong with a case of the corpus."""
-    fn, inputs, *_ = (CASES | FLOAT8_CASES)[name]
+    fn, inputs, *_ = (CASES | FLOAT8_CASES | TILE_CASES | ROW_CASES)[name]
     return check(graph_of(fn, inputs), list(inputs))
 
 
@@ -305,7 +306,8 @@ def main(names: list[str]) -> None:
     compute_assembly()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    runs: dict[str, Any] = dict.fromkeys((*CASES, *FLOAT8_CASES), case) | dict.fromkeys(OPERATORS, samples)
+    cases = (*CASES, *FLOAT8_CASES, *TILE_CASES, *ROW_CASES)
+    runs: dict[str, Any] = dict.fromkeys(cases, case) | dict.fromkeys(OPERATORS, samples)
     runs["bad index"] = lambda name: bad_index()
     for name in names or runs:
         try:

@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 from lamina_fx import int64
+from lamina_fx.symbolic import as_expr
 from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram, build, emit
 from lamina_inductor.backends.triton import backend as triton_backend
+from lamina_inductor.backends.triton.grids import program_count
 from lamina_inductor.backends.triton.kernel_printer import size_names
 from lamina_inductor.backends.triton.templates.expand import NoTemplates
 from lamina_inductor.ir.interpret import KernelError, run_kernel
-from lamina_inductor.ir.kernel import Kernel, Loop
+from lamina_inductor.ir.kernel import Kernel
 from lamina_inductor.ir.program import INDEX_BITS
 from lamina_inductor.schedule.copies import copy_call
 from lamina_prims.arrays import numpy_dtype
@@ -129,12 +131,9 @@ class StubDevice:
         names = {n: v for (n, _), v in zip(triton.parameters, record.values, strict=False)}
         assert len(record.values) == len(triton.parameters) + 2
         arrays = [_memory(names[p.name], p.dtype) if p.name in names else np.zeros(0) for p in kernel.params]
-        whole = record.grid[0] * triton.tile.step  # a size that no mask needs
-        sizes = [_signed(names.get(spelt, whole)) for spelt in size_names(kernel).values()]
-        extent = kernel.body[0].extent
-        programs = -(-int(extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) // triton.tile.step)
-        blocks = [s for s in kernel.body[0].body if isinstance(s, Loop) and s.kind == "blocks"]
-        programs *= int(blocks[0].extent.substitute(dict(zip(kernel.sizes, sizes, strict=True))).value) if blocks else 1
+        sizes = _sizes(triton, kernel, names, record.grid[0])
+        given = dict(zip(kernel.sizes, map(as_expr, sizes), strict=True))
+        programs = program_count(kernel.body[0], triton.tile, lambda extent: extent.substitute(given))
         assert record.grid == (programs, 1, 1), (record, programs)
         for name, kind in triton.parameters:
             assert kind[0] != "*" or names[name] % 16 == 0 or name == "error", f"{name} is not aligned"
@@ -149,14 +148,15 @@ class StubDevice:
         phase = [p for p in kernel.params if re.search(rf"^    {p.name} = ", triton.source, re.MULTILINE)]
         spelt = [n for n in size_names(kernel).values() if re.search(rf"^    {n} = ", triton.source, re.MULTILINE)]
         first, count, width = _layout(triton.source, record)
+        if "    programs = tl.load(row" in triton.source:
+            spelt.append("programs")
         table = _memory(record.values[0], int64)
         assert not first or record.grid[0] == table[:count].sum()
         for number in range(count):
             row = table[first + number * width : first + (number + 1) * width]
             found = dict(zip([p.name for p in phase] + spelt, row.tolist(), strict=False))
             arrays = [_memory(found[p.name], p.dtype) if p in phase else np.zeros(0) for p in kernel.params]
-            sizes = [found.get(n, record.grid[0] * triton.tile.step) for n in size_names(kernel).values()]
-            run_kernel(kernel, arrays, sizes)
+            run_kernel(kernel, arrays, _sizes(triton, kernel, found, found.get("programs", record.grid[0])))
 
     def _find(self, record: LaunchRecord) -> tuple[TritonKernel, Kernel]:
         """The kernel of the latest program that has one of this name, cut to the launched phase."""
@@ -192,6 +192,16 @@ def _layout(source: str, record: LaunchRecord) -> tuple[int, int, int]:
     if searched:
         return int(searched[1]), int(searched[1]), int(searched[2])
     return 0, record.grid[1], int(re.search(r"program_id\(1\) \* (\d+)", source)[1])  # type: ignore[index]
+
+
+def _sizes(triton: TritonKernel, kernel: Kernel, names: dict[str, int], programs: int) -> list[int]:
+    """Sizes by what a launch names; the one that no mask needs is as large as the programs tell."""
+    spelt = size_names(kernel)
+    known = {s: as_expr(_signed(names[n])) for s, n in spelt.items() if n in names}
+    one = replace(kernel.body[0], extent=as_expr(1))
+    each = program_count(one, triton.tile, lambda extent: extent.substitute(known))
+    whole = programs // int(each) * triton.tile.step
+    return [_signed(names.get(n, whole)) for n in spelt.values()]
 
 
 def _memory(address: int, dtype: Any) -> np.ndarray[Any, Any]:

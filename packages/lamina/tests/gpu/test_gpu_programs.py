@@ -41,6 +41,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "long columns": (lambda x: (x - x.mean(0)) / x.std(0), (X.reshape(-1, 4).repeat(12, 1),)),
     "several results": (lambda x: (x + 1, x.sum(1), x.argmax(1)), (X,)),
     "views": (lambda x: x.t()[3:7].exp(), (X,)),
+    "transposed operand": (lambda x: x.repeat(3, 3)[:60] + x.repeat(3, 3)[:60].t(), (X,)),
+    "two formats": (lambda x: x.repeat(2, 40).t() + x.repeat(2, 40).reshape(800, 74).sin(), (X,)),
+    "images to channels last": (
+        lambda x: x.repeat(1, 10, 3, 3).to(memory_format=lamina.channels_last) * 2, (BATCH,),
+    ),
     "product": (lambda x, y: x @ y, (X, Y)),
     "product of transposed": (lambda x, y: (x.t() @ y.t()).relu(), (X, Y)),
     "batched product": (lambda x: x @ x.transpose(-1, -2), (BATCH,)),

@@ -136,7 +136,7 @@ def _loop(loop: Loop, state: _State) -> None:
     for accumulator in loop.accumulators:
         state.sums[accumulator.name] = (accumulator, [])
     outer = dict(state.env)
-    if "simd" in loop.kind:
+    if "simd" in loop.kind or (loop.kind == "tile" and type(loop.body[0]) is not Loop):
         if extent > 0:
             state.env = {**outer, loop.axis: np.arange(0, extent, loop.step)}
             state.width = len(range(0, extent, loop.step))

@@ -97,7 +97,8 @@ class Loop:
 
     ``kind``: ``"serial"``; ``"simd"`` (iterations independent but for accumulators: vectorise; in order where one is
     ``running``); ``"parallel"`` and ``"parallel simd"`` (only as a phase: top level of a kernel); ``"blocks"`` (in a
-    phase for a grid: iterations that are independent, too, and may be programs of their own); ``"unroll"`` (serial,
+    phase for a grid: iterations that are independent, too, and may be programs of their own); ``"tile"`` (in a phase
+    for a grid, one in another with nothing beside: independent; a program takes some of each); ``"unroll"`` (serial,
     short constant extent).
     ``grain`` of a phase: the number of
     iterations that is worth a thread of its own; with fewer than ``2 * grain`` the phase should run serially.

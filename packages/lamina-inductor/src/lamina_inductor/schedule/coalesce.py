@@ -17,7 +17,10 @@ from .emitter import Reduce
 from .flat import affine, indices_of, substitute
 from .groups import axis_symbol
 
-__all__ = ["coalesce", "fast_axis", "order_axes"]
+__all__ = ["coalesce", "fast_axis", "order_axes", "walked_axis", "walked_last"]
+
+NEAR = 4
+"""Elements that an access steps over at most, along the axis that it walks memory by."""
 
 
 def order_axes(statements: list[Any], axes: list[Symbol]) -> list[Symbol]:
@@ -48,6 +51,31 @@ def fast_axis(statements: list[Any], axes: list[Symbol]) -> Symbol | None:
     if not axes or not any(votes.values()):
         return axes[-1] if axes else None
     return max(reversed(axes), key=votes.__getitem__)
+
+
+def walked_axis(steps: dict[Symbol, Any] | None, first: Symbol | None = None) -> Symbol | None:
+    """The axis with the shortest step in memory, forth or back, for the steps of an index (``flat.affine``); None when
+    that is far. Of equals it is ``first``, or the last one."""
+    best, found = NEAR + 1, None
+    for axis, step in (steps or {}).items():
+        if type(step) is int and 0 < abs(step) <= best and (abs(step) < best or found is not first):
+            best, found = abs(step), axis
+    return found
+
+
+def walked_last(statements: list[Any], axes: list[Symbol]) -> list[Symbol]:
+    """The axes with one that accesses walk memory by at the end: the one that most do, where none does by the last."""
+    known, votes = frozenset(axes), dict.fromkeys(axes, 0)
+    for stmt in statements:
+        if type(stmt) is Load or type(stmt) is Store:
+            steps = affine(stmt.index, known)
+            walked = walked_axis(steps, axes[-1] if axes else None)
+            if walked is not None:
+                votes[walked] += len(steps)  # type: ignore[arg-type]
+    if not axes or votes[axes[-1]] or not any(votes.values()):
+        return axes
+    most = max(axes, key=votes.__getitem__)
+    return [*[a for a in axes if a is not most], most]
 
 
 def coalesce(

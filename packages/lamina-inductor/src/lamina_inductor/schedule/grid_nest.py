@@ -1,8 +1,9 @@
 """Loops for a grid of programs: one parallel axis over tiles of everything kept, one vector axis over what is reduced.
 
-A pointwise group is ``parallel simd x``. A group with reductions is ``parallel x`` with a ``simd r`` loop for each pass
-over the reduced elements and the values of a row between them; nothing is kept in local arrays, so a backend may hold
-the whole row in a tile (then the passes are one straight line) or walk it in blocks (then they are computed again).
+A pointwise group is ``parallel simd x``, or has tiles of several axes (``tiled_nest``). A group with reductions is
+``parallel x`` with a ``simd r`` loop for each pass over the reduced elements and the values of a row between them;
+nothing is kept in local arrays, so a backend may hold the whole row in a tile (then the passes are one straight line)
+or walk it in blocks (then they are computed again).
 
     x[R, C] - x.mean(1):   parallel i2 < R                       (i3: what is reduced)
                              simd i3 < C, r2 = sum:  v1 = x[..];  r2 <- v1
@@ -25,7 +26,7 @@ from ..ir.dtypes import compute_dtype
 from ..ir.kernel import Loop, Sort, Stmt
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index
-from .coalesce import coalesce, fast_axis, order_axes
+from .coalesce import coalesce, fast_axis, order_axes, walked_last
 from .emitter import Emitter, Reduce, Scan, Unfusable, linear_index
 from .flat import Flat, analyse
 from .groups import axis_symbol
@@ -35,6 +36,7 @@ from .rows import flat_rows
 from .split_reduction import is_root, of_row, split_reduction, sweep
 from .staged_nest import column_blocks, staged_nest
 from .tile_nest import tile_nest
+from .tiled_nest import tiled_nest
 
 __all__ = ["axes_over", "grid_nest", "grid_scatter"]
 
@@ -70,11 +72,16 @@ def grid_nest(
             return tile, [], "a product's tile"
     rows = order_axes(statements, [a for a in axes if a not in inner])
     within = order_axes(statements, [a for a in axes if a in inner])
+    if not within:
+        rows = walked_last(statements, rows)
     flat = analyse(*coalesce(statements, [*rows, *within], sizes, inner))
     if any(type(s) is int and s == 0 for s in flat.sizes.values()):
         return (Loop(axis_symbol(0, 1), as_index(0), "parallel", ()),), [], "nothing"
     spare = len(flat.axes)
     if not over_rows:
+        tiled = tiled_nest(flat, spare)
+        if tiled is not None:
+            return (tiled,), [], "pointwise, in tiles"
         flat, x = _one_axis(flat, flat.axes, spare)
         body = tuple([i.stmt for i in flat.info.values()])
         return (Loop(x, as_index(flat.sizes.get(x, 1)), "parallel simd", body),), [], "pointwise"

@@ -68,7 +68,7 @@ def fits_tile(built: BuiltKernel, buffer: str, rows: Size, columns: Size) -> boo
         return False
     (phase,) = kernel.body
     loops = [s for s in phase.body if type(s) is Loop]
-    if len(loops) != 1 or loops[0] is not phase.body[-1]:
+    if len(loops) != 1 or loops[0] is not phase.body[-1] or loops[0].kind != "simd":
         return False
     if loops[0].accumulators or any(type(s) is Sort for s in loops[0].body):
         return False

@@ -22,8 +22,8 @@ from ...ir.program import (
 )
 from ...schedule.copies import copy_call
 from ...schedule.index_matches import narrow_index_matches
-from .block_printer import block_loop
 from .bound_indices import ERROR
+from .grids import program_count
 from .index_widths import is_large, needs_64_bits
 from .kernel_printer import PrintedPhase, print_phase
 from .literals import pointer_type
@@ -188,14 +188,6 @@ def _launches(call: KernelCall, phases: list[_Phase]) -> Iterator[TritonLaunch]:
         kernel, printed = phase.kernel, phase.printed
         if kernel is None or printed is None:
             continue
-        extent = _in_call(loop.extent, call)
-        known = constant(extent)
-        x = kernel.tile.step
-        grid = (extent + (x - 1)) // x if known is None else -(-known // x)
-        blocks = block_loop(loop)
-        if blocks is not None:
-            count = _in_call(blocks.extent, call)
-            fixed = constant(count)
-            grid = grid * (count if fixed is None else fixed)
+        grid = program_count(loop, kernel.tile, lambda extent: _in_call(extent, call))
         sizes = tuple([_size(call.kernel, s, call) for s in printed.sizes])
         yield TritonLaunch(kernel, tuple([given[b] for b in printed.buffers]), sizes, (grid,))

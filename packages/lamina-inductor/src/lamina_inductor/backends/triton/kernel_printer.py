@@ -43,7 +43,8 @@ from .peepholes import rounded, shorter
 from .row_loads import rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .sorting import write_sort
-from .tiles import Tile, constant
+from .tile_printer import write_tiles
+from .tiles import Tile, constant, tile_loops
 
 __all__ = ["PhaseWriter", "PrintedPhase", "print_phase"]
 
@@ -78,7 +79,7 @@ def print_phase(kernel: Kernel, phase: Loop, name: str, tile: Tile, wide: bool, 
     buffers = tuple([p.name for p in kernel.params if p.name in writer.buffers])
     sizes = tuple([n for s, n in size_names(kernel).items() if s in writer.used])
     checks = any(type(s) is BindIndex and s.size is not None for s in walk(phase.body))
-    blocks = ["XBLOCK: tl.constexpr"] + (["RBLOCK: tl.constexpr"] if tile.r else [])
+    blocks = [f"{name}: tl.constexpr" for name in tile.blocks]
     parameters = ", ".join([*buffers, *sizes, *([ERROR] if checks else []), *blocks])
     comments = [f"# {text}" for text in _origins(kernel)]
     lines = "\n".join([f"    {line}" for line in (*comments, *body)])
@@ -121,7 +122,7 @@ class PhaseWriter:
         self.repeated = -1
         self.lines: list[str] = []
         self.depth = 0
-        self.rank = 2 if tile.r else 1
+        self.dims = tile.dims
 
     # -- text ------------------------------------------------------------------------------------------
 
@@ -145,9 +146,13 @@ class PhaseWriter:
 
     def tile_text(self, shape: Shape) -> str:
         """A tile's sizes."""
-        if self.rank == 1:
+        if self.dims == "x":
             return "[XBLOCK]"
-        return f"[{'XBLOCK' if 'x' in shape else '1'}, {'RBLOCK' if 'r' in shape else '1'}]"
+        return f"[{', '.join([f'{d.upper()}BLOCK' if d in shape else '1' for d in self.dims])}]"
+
+    def across(self, dim: str) -> str:
+        """What makes numbers along a dimension a tile: ``[:, None]``, or nothing where there is no other."""
+        return "" if self.dims == dim else f"[{', '.join([':' if d == dim else 'None' for d in self.dims])}]"
 
     def widened(self, text: str, have: Shape, want: Shape) -> str:
         """An index with the dimensions ``want``."""
@@ -164,7 +169,7 @@ class PhaseWriter:
 
     def mask(self, shape: Shape, extra: str | None = None) -> tuple[str, Shape]:
         """The mask of an access with this shape, and the shape of the mask; "" when there is none."""
-        parts = [self.masks[d] for d in ("x", "r") if d in shape and d in self.masks]
+        parts = [self.masks[d] for d in self.dims if d in shape and d in self.masks]
         if extra is not None:
             parts.append((extra, self.shapes[extra]))
         return " & ".join([text for text, _ in parts]), frozenset().union(*[s for _, s in parts])
@@ -182,6 +187,9 @@ class PhaseWriter:
         if blocks is not None:
             write_block(self, phase, blocks)
             return self.lines
+        if tile_loops(phase):
+            write_tiles(self, phase)
+            return self.lines
         self.begin("tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)")
         if self.tile.whole:
             rows_first(self)
@@ -198,8 +206,8 @@ class PhaseWriter:
 
     def begin(self, program: str) -> None:
         """The index along the kept axis for a program's number, and its mask."""
-        axis, kept = self.phase.axis.name, "" if self.rank == 1 else "[:, None]"
-        self.add(f"{axis} = {program} * XBLOCK + tl.arange(0, XBLOCK){kept}")
+        axis = self.phase.axis.name
+        self.add(f"{axis} = {program} * XBLOCK + tl.arange(0, XBLOCK){self.across('x')}")
         self.shapes[axis] = frozenset("x")
         extent = constant(self.phase.extent)
         if self.tile.x > 1 and not self.filled and (extent is None or extent % self.tile.x):
@@ -211,7 +219,7 @@ class PhaseWriter:
         write_axis(self, loop, "")
 
     def _order(self, body: tuple[Stmt, ...]) -> list[Any]:
-        if self.rank == 1:
+        if self.dims == "x":
             return stores_last(body)
         return list(body) if self.tile.whole else merge_passes(body)
 
@@ -264,8 +272,7 @@ class PhaseWriter:
 
     def _in_pairs(self, shape: Shape) -> bool:
         """Does a thread have at least two neighbours of a value with this shape?"""
-        whole = shape == frozenset("xr" if self.tile.r else "x")
-        return whole and self.tile.x * max(self.tile.r, 1) >= 64 * self.tile.warps
+        return shape == frozenset(self.dims) and self.tile.area >= 64 * self.tile.warps
 
     def _index_value(self, stmt: IndexValue) -> None:
         text, shape = self.index(stmt.expr), self.shape_of(stmt.expr)

@@ -27,7 +27,7 @@ class TritonKernel:
         tile: the block sizes and warps that the text was made for.
         aligned: parameters that are multiples of 16 in every launch: pointers, and sizes that happen to be.
         origins: what was fused, as (node name, operator id, "file:line").
-        blocks: values of the ``tl.constexpr`` parameters, in order; None: ``XBLOCK`` and ``RBLOCK`` of the tile.
+        blocks: values of the ``tl.constexpr`` parameters, in order; None: those of the tile.
         stages: of software pipelines; None: the compiler's choice.
         registers: most that a thread may have; None: what it wants.
     """
@@ -47,7 +47,7 @@ class TritonKernel:
         """Values of the ``tl.constexpr`` parameters."""
         if self.blocks is not None:
             return dict(self.blocks)
-        return {"XBLOCK": self.tile.x} | ({"RBLOCK": self.tile.r} if self.tile.r else {})
+        return self.tile.blocks
 
     @property
     def options(self) -> dict[str, int]:

@@ -6,15 +6,18 @@ are starting points from measurements of single kernels; a tuner may print a ker
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
+from ...schedule.coalesce import walked_axis
+from ...schedule.flat import affine
 from ...schedule.staged_nest import BLOCK_WIDTH
 
-__all__ = ["Tile", "choose_tile", "constant"]
+__all__ = ["Tile", "choose_tile", "constant", "tile_loops"]
 
 POINTWISE = 1024
 """Elements of a pointwise tile."""
@@ -60,7 +63,8 @@ UNKNOWN_ROWS = 1 << 14
 class Tile:
     """Elements along the kept axis (``x``) and the reduced one (``r``; 0: there is none), whether ``r`` is the whole
     row, and warps of a program. ``chunk``: a program walks a chunk of rows, ``x`` at a time. ``stages``: steps through
-    a row that are under way together."""
+    a row that are under way together. ``y``, ``z``: elements along further kept axes (0: there are none), ``x`` is the
+    last of them."""
 
     x: int
     r: int = 0
@@ -68,11 +72,32 @@ class Tile:
     warps: int = 4
     chunk: bool = False
     stages: int = 1
+    y: int = 0
+    z: int = 0
+
+    @property
+    def dims(self) -> str:
+        """Names of the dimensions, outermost first: ``"x"``, ``"xr"``, ``"yx"`` or ``"zyx"``."""
+        return "xr" if self.r else "zyx" if self.z else "yx" if self.y else "x"
+
+    def side(self, dim: str) -> int:
+        """Elements along a dimension."""
+        return getattr(self, dim)
+
+    @property
+    def area(self) -> int:
+        """Elements."""
+        return math.prod([self.side(dim) for dim in self.dims])
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        """Names and values of what a kernel is told of its tile."""
+        return {f"{dim.upper()}BLOCK": self.side(dim) for dim in self.dims}
 
     @property
     def step(self) -> int:
         """Iterations of the phase that a program does."""
-        return 1 if self.chunk else self.x
+        return 1 if self.chunk or self.y else self.x
 
 
 def constant(size: Any) -> int | None:
@@ -88,6 +113,8 @@ def _power(size: int) -> int:
 def choose_tile(phase: Loop, extent: int | None) -> Tile:
     """The tile of a phase; ``extent``: the most iterations that a call makes of it, None when unknown."""
     loops = [s for s in phase.body if type(s) is Loop]
+    if tile_loops(phase):
+        return _several(phase, extent)
     blocks = next((s for s in loops if s.kind == "blocks"), None)
     if blocks is not None:
         return _blocks(phase, blocks, extent)
@@ -111,6 +138,55 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     programs = (UNKNOWN_ROWS if extent is None else rows) // 256
     x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, programs))
     return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
+
+
+def tile_loops(phase: Loop) -> list[Loop]:
+    """The loops of a phase over tiles of several axes, outermost first; none in another phase."""
+    found: list[Loop] = []
+    inner: Any = phase.body[0] if phase.body else None
+    while type(inner) is Loop and inner.kind == "tile":
+        found.append(inner)
+        inner = inner.body[0]
+    return found
+
+
+SIDE, SHORT_SIDE = 64, 16
+"""Elements of a tile along an axis that accesses walk memory by: of two such axes, and of three."""
+
+SEVERAL_AREA = 4096
+"""Elements of a tile of several axes; a quarter where there are so few that the machine would be idle."""
+
+
+def _several(phase: Loop, batch: int | None) -> Tile:
+    """The tile of a phase over several axes: a square, or a cube, of those that accesses walk memory by, as near as
+    their extents allow; what is left of its elements goes to the others, or to the last ones."""
+    loops = tile_loops(phase)
+    axes = [loop.axis for loop in loops]
+    extents = [_upper(loop.extent) for loop in loops]
+    known = [n for n in (batch, *extents) if n is not None]
+    few = len(known) > len(extents) and math.prod(known) < FEW_PROGRAMS * SEVERAL_AREA
+    area, part = (SEVERAL_AREA // 4, 2) if few else (SEVERAL_AREA, 1)
+    most = [area if e is None else _power(e) for e in extents]
+    accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
+    walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]}
+    start = SIDE // part if len(walked - {None}) == 2 else SHORT_SIDE
+    sides = [_side(e, start) if a in walked else 1 for a, e in zip(axes, extents, strict=True)]
+    order = sorted(range(len(axes)), key=lambda k: (axes[k] in walked, -k))
+    for k in order:
+        while math.prod(sides) < area and sides[k] < most[k]:
+            sides[k] *= 2
+    y, x = sides[-2:]
+    warps = max(1, min(8, math.prod(sides) // 512))
+    return Tile(x, y=y, z=sides[0] if len(sides) == 3 else 0, warps=warps)
+
+
+def _side(extent: int | None, side: int) -> int:
+    """The side, or half of it where an axis ends soon behind a tile."""
+    if extent is None:
+        return side
+    side = min(side, _power(extent))
+    whole, half = (-(-extent // n) * n for n in (side, max(1, side // 2)))
+    return side // 2 if side > SHORT_SIDE and 4 * whole > 5 * half else side
 
 
 BLOCK_AREA = 4096

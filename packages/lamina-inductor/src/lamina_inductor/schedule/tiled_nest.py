@@ -1,0 +1,88 @@
+"""Loops of a pointwise group whose accesses walk memory along different axes: tiles of two or three axes.
+
+One axis for all (``parallel simd x``) lets neighbours in a program be neighbours in memory for one access only; another
+one, of a transposed operand, would step from line to line. With a tile of both axes each access has whole lines, and
+the backend exchanges the elements inside of the program. All other axes are one, whose place is a number of the
+program.
+
+    a + b.T over [R, C]:    parallel i2 < 1:  tile i0 < R:  tile i1 < C:  v1 = a[C*i0 + i1];  v2 = b[R*i1 + i0];  ...
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from lamina_fx.symbolic import Expr, Symbol
+
+from ..ir.kernel import Load, Loop, Stmt, Store
+from .blocks import as_index
+from .coalesce import walked_axis
+from .flat import Flat, affine
+from .groups import axis_symbol
+from .rows import flat_rows
+
+__all__ = ["tiled_nest"]
+
+FEW = 1024
+"""So many elements are one tile anyway."""
+
+WITHIN = 16
+"""Elements between neighbours along an access's axis up to which the threads of a warp have whole sectors of it."""
+
+AREA = 2048
+"""Elements of two axes that are enough for a program."""
+
+
+def tiled_nest(flat: Flat, spare: int) -> Loop | None:
+    """The phase for statements without reductions; None where one axis for all is as good."""
+    tiled = _tiled_axes(flat)
+    if not tiled:
+        return None
+    others = [a for a in flat.axes if a not in tiled]
+    flat, batch = flat_rows(flat, others, spare) if others else (flat, axis_symbol(spare, 1))
+    body: tuple[Stmt, ...] = tuple([i.stmt for i in flat.info.values()])
+    for axis in reversed(tiled):
+        body = (Loop(axis, as_index(flat.sizes[axis]), "tile", body),)
+    return Loop(batch, as_index(flat.sizes.get(batch, 1)), "parallel", body)
+
+
+def _tiled_axes(flat: Flat) -> list[Symbol]:
+    """Outermost first; none where no access that steps along the last axis walks memory by another one."""
+    total = flat.extent(flat.axes)
+    if len(flat.axes) < 2 or (type(total) is int and total <= FEW):
+        return []
+    last, known = flat.axes[-1], frozenset(flat.axes)
+    sizes = [flat.sizes[a] for a in flat.axes]
+    within = dict(zip(reversed(flat.axes), accumulate(reversed(sizes), _product, initial=1), strict=False))
+    votes: dict[Symbol, int] = {}
+    for stmt in flat.statements:
+        if type(stmt) is not Load and type(stmt) is not Store:
+            continue
+        steps = affine(stmt.index, known)
+        walked = walked_axis(steps, last)
+        if walked is None or walked is last or last not in _varies(stmt.index, flat):
+            continue
+        if type(within[walked]) is not int or within[walked] > WITHIN:
+            votes[walked] = votes.get(walked, 0) + len(steps)  # type: ignore[arg-type]
+    if not votes:
+        return []
+    chosen = {last, *sorted(votes, key=lambda a: -votes[a])[:2]}
+    if len(chosen) == 2 and _is_small([flat.sizes[a] for a in chosen]):
+        chosen.update([a for a in flat.axes if a not in chosen][-1:])
+    return [a for a in flat.axes if a in chosen]
+
+
+def _varies(index: Any, flat: Flat) -> frozenset[Symbol]:
+    """The axes that an index depends on, by what was looked up for it, too."""
+    free = index.free_symbols if isinstance(index, Expr) else frozenset()
+    return free.union(*[flat.info[s].axes for s in free if s in flat.info])
+
+
+def _product(a: Any, b: Any) -> Any:
+    return a * b
+
+
+def _is_small(sizes: list[Any]) -> bool:
+    """With sides that are powers of two."""
+    return all(type(s) is int for s in sizes) and _product(*[1 << (s - 1).bit_length() for s in sizes]) < AREA
