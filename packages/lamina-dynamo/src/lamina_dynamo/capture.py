@@ -63,7 +63,8 @@ _known: dict[int, weakref.ref[CodeType]] = {}
 
 
 class Capture:
-    """One configuration: a backend, a front end and settings; it owns its entries in the caches of code objects.
+    """One configuration: a backend, a front end and settings; it owns its entries in the caches of code objects, which
+    go with it.
 
     Args:
         backend: ``backend(graph, example_inputs, context) -> callable(*inputs) -> tuple``.
@@ -80,6 +81,7 @@ class Capture:
         self.owner = next(_owners)
         self.always: set[int] = set()
         self.empty: dict[int, int] = {}
+        weakref.finalize(self, _forget, self.owner).atexit = False
 
     def __reduce__(self) -> tuple[object, ...]:
         return Capture, (self.backend, self.frontend, self.config)
@@ -261,6 +263,14 @@ def remember(code: CodeType) -> None:
     if id(code) not in _known:
         key = id(code)
         _known[key] = weakref.ref(code, lambda _, key=key: _known.pop(key, None))
+
+
+def _forget(owner: int) -> None:
+    """Drop the entries of a capture that is gone, and with them what was compiled: nobody can call it any more."""
+    for reference in list(_known.values()):
+        code = reference()
+        if code is not None:
+            _core.forget_owner(code, owner)
 
 
 def reset() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self.name}: {len(self.kernels)} kernels, {len(self.description.inputs)} inputs>"
+
+    def over(self, function: Callable[..., tuple[Any, ...]]) -> Artifact:
+        """The same artifact with this function to run, and without constants, which its own function holds."""
+        return Artifact(replace(self.description, constants=()), self._path, function)
 
     @property
     def path(self) -> Path:

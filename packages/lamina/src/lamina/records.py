@@ -14,6 +14,8 @@ from typing import Any
 from lamina_dynamo import CompileEvent, add_listener
 from lamina_fx import Graph, print_graph
 
+from .kept import KeptArtifact, keep_artifact, without_arrays
+
 __all__ = [
     "GraphRecord", "clear_records", "counted", "dropped", "events", "forget", "forget_events", "new_record", "records",
 ]  # fmt: skip
@@ -27,19 +29,19 @@ class GraphRecord:
     """One captured graph on its way to a callable.
 
     ``stages`` maps a stage's name (``captured``, ``rewritten`` where the backend changed it, ``joint``, ``forward``,
-    ``backward``, ``prims:<part>``) to its graph;
-    ``artifacts`` maps a part (``forward``, ``backward``) to what the backend returned; ``seconds`` is time per stage.
+    ``backward``, ``prims:<part>``) to its graph, without its larger constants and those on a device: their specs;
+    ``seconds`` is time per stage. It keeps no memory of tensors, and no program that nobody can call any more.
     """
 
     name: str
     stages: dict[str, Graph] = field(default_factory=dict)
-    artifacts: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, KeptArtifact] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     running: set[str] = field(default_factory=set)
 
     def note(self, stage: str, graph: Graph) -> None:
         """Keep a stage's graph; with ``LAMINA_DUMP`` also write it to ``<folder>/<record>/<number>-<stage>.txt``."""
-        self.stages[stage] = graph
+        self.stages[stage] = without_arrays(graph)
         folder = self.dump_folder
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
@@ -66,10 +68,19 @@ class GraphRecord:
             self.running.discard(stage)
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
 
+    def keep(self, part: str, artifact: Any) -> None:
+        """Remember what the backend returned for a part (the record's name, with ``_backward`` behind it)."""
+        self.kept[part] = keep_artifact(part, artifact)
+
+    @property
+    def artifacts(self) -> dict[str, Any]:
+        """By part what the backend returned; a ``GoneArtifact`` where the compiled function is gone."""
+        return {part: kept.get() for part, kept in self.kept.items()}
+
     @property
     def kernels(self) -> tuple[Any, ...]:
         """The kernels of all compiled parts."""
-        return tuple(k for a in self.artifacts.values() for k in getattr(a, "kernels", ()))
+        return tuple(k for kept in self.kept.values() for k in kept.gone.kernels)
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from lamina_fx import Graph, print_graph
+from lamina_fx import Graph, TensorSpec, print_graph
 
 from .records import GraphRecord, events, records
 from .summary import summary
@@ -111,16 +111,17 @@ _TITLES = {
 def _graph(stage: str, graph: Graph) -> str:
     kind, _, part = stage.partition(":")
     title = f"primitives of {part}, as the backend gets them" if kind == "prims" else _TITLES.get(stage, stage)
-    return _fold(f"{title}: {len(graph.nodes):,} nodes", print_graph(graph))
+    return _fold(f"{title}: {len(graph.nodes):,} nodes", print_graph(graph, strict=False))
 
 
 def _measure(part: str, graph: Graph, artifact: Any, rounds: int) -> tuple[Any, Sequence[Any]] | None:
-    """The program and the times of its steps; None where the backend is another, or sizes are symbolic."""
+    """The program and the times of its steps; None where the backend is another, sizes are symbolic, or the record
+    keeps no values of a constant."""
     from lamina_inductor import CppBackend  # the code generator is loaded when something is compiled
     from lamina_inductor.artifact import Artifact
     from lamina_inductor.inspect.timing import time_steps
 
-    if not isinstance(artifact, Artifact):
+    if not isinstance(artifact, Artifact) or any(isinstance(v, TensorSpec) for v in graph.attributes.values()):
         return None
     program = CppBackend().program(graph, name=part)
     return None if program.sizes else (program, time_steps(program, rounds=rounds))

@@ -112,7 +112,7 @@ class GraphCompiler:
         check_device(backend, lowered)
         with record.timed("backend"):
             artifact = _compiled(backend, lowered, part, options)
-        record.artifacts[part] = artifact
+        record.keep(part, artifact)
         if any(isinstance(node.spec, TensorSpec) for node in lowered.placeholders):
             return getattr(artifact, "function", artifact)  # spares a Python frame
         return _giving_tensors(artifact)  # no input says which library's results are wanted

@@ -208,7 +208,7 @@ def test_an_error_while_capturing_names_the_program_and_the_kernel(device: StubD
 def test_training_in_graphs(device: StubDevice) -> None:
     """The weights' gradients are products, their memory is new at each step, the optimizer writes in place."""
 
-    def losses(where: str, wrap: Callable[..., Any]) -> list[float]:
+    def losses(where: str, wrap: Callable[..., Any]) -> tuple[list[float], Any]:
         lamina.manual_seed(3)
         model = lamina.nn.Sequential(
             lamina.nn.Linear(20, 16), lamina.nn.Dropout(0.2), lamina.nn.Tanh(), lamina.nn.Linear(16, 4)
@@ -224,9 +224,9 @@ def test_training_in_graphs(device: StubDevice) -> None:
 
         run = wrap(step)
         batches = [(X * (1 + k / 10), (lamina.arange(37) + k) % 4) for k in range(6)]
-        return [run(x.to(where), t.to(where)).item() for x, t in batches]
+        return [run(x.to(where), t.to(where)).item() for x, t in batches], run
 
-    eager, got = losses("cuda", lambda f: f), losses("cuda", captured)
+    (eager, _), (got, _run) = losses("cuda", lambda f: f), losses("cuda", captured)
     np.testing.assert_allclose(got, eager, rtol=1e-4)
     assert graphs() >= 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -106,3 +107,16 @@ def test_workspaces_are_given_up_before_memory_is_said_to_be_short(device: StubD
     finally:
         lamina.cuda.empty_cache()
         cuda.use_provider(before)
+
+
+def test_a_program_and_its_constants_go_with_the_function(device: StubDevice) -> None:
+    numbers = lamina.arange(5000.0).tolist()
+    run, x = lamina.compile(lambda x: x + lamina.tensor(numbers, device=x.device)), lamina.ones(5000).cuda()
+    assert run(x)[4999].item() == 5000
+    record = lamina.compiler.records()[-1]
+    (artifact,) = record.artifacts.values()
+    program = weakref.ref(artifact.function)
+    assert not any(isinstance(v, lamina.Tensor) for graph in record.stages.values() for v in graph.attributes.values())
+    del run, artifact
+    assert program() is None
+    assert len(record.kernels) == 1 and "5000" in str(record)

@@ -123,6 +123,20 @@ static void reset_code(py::handle code)
     }
 }
 
+static void forget_owner(py::handle code, long owner)
+{
+    CodeState *state = code_state(as_code(code), false);
+    if (state == nullptr) return;
+    std::unique_ptr<OwnerState> dropped; /* freed after it is out of the list: freeing runs Python */
+    auto &owners = state->owners;
+    for (size_t i = 0; i < owners.size(); ++i)
+        if (owners[i]->owner == owner) {
+            dropped = std::move(owners[i]);
+            owners.erase(owners.begin() + static_cast<std::ptrdiff_t>(i));
+            break;
+        }
+}
+
 static py::dict count()
 {
     py::dict d;
@@ -154,6 +168,7 @@ PYBIND11_MODULE(_core, m)
     m.def("freeze", [](py::handle code, long owner) { owner_state(code, owner)->frozen = true; },
           "Use the entries there are, make no new ones.");
     m.def("reset_code", &reset_code, "Drop the entries and marks of a code object.");
+    m.def("forget_owner", &forget_owner, "forget_owner(code, owner): drop what an owner that is gone knew of a code object.");
     m.def("counters", &count, "Hits, misses, fallbacks and compiled entries of this process.");
     m.def("is_compiling", [] { return capture.compiling; }, "Whether this thread is inside the compiler.");
     m.def("is_capturing", [] { return capture.callback != nullptr; }, "Whether this thread captures frames.");

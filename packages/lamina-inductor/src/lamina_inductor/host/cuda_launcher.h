@@ -33,6 +33,7 @@ struct GpuProgram {
     vectorcallfunc vectorcall;
     GpuPlan *plan;
     GpuGraphs *graphs;
+    PyObject *weak; // references to it
 };
 
 // What one call knows.

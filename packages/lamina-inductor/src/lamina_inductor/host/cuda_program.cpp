@@ -107,6 +107,7 @@ void program_dealloc(PyObject *self) {
     auto *program = reinterpret_cast<GpuProgram *>(self);
     PyObject *kind, *value, *trace; // what is being raised goes on
     PyErr_Fetch(&kind, &value, &trace);
+    if (program->weak) PyObject_ClearWeakRefs(self);
     if (program->plan) {
         lm_gpu_error_forget(program->plan);
         Opaque before = nullptr;
@@ -149,6 +150,7 @@ PyObject *graph_count(PyObject *self, void *) {
 
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(GpuProgram, vectorcall), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(GpuProgram, weak), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 PyMethodDef methods[] = {

@@ -14,6 +14,7 @@ struct ProgramObject {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     Plan *plan;
+    PyObject *weak; // references to it
 };
 
 struct Call {
@@ -229,6 +230,7 @@ PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags,
 }
 
 void program_dealloc(PyObject *self) {
+    if (reinterpret_cast<ProgramObject *>(self)->weak) PyObject_ClearWeakRefs(self);
     Plan *plan = reinterpret_cast<ProgramObject *>(self)->plan;
     if (plan) {
         for (ResultPlan &result : plan->results) Py_XDECREF(result.constant);
@@ -258,6 +260,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *keyword
 
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(ProgramObject, vectorcall), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ProgramObject, weak), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 PyType_Slot slots[] = {

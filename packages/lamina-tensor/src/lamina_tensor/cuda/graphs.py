@@ -6,6 +6,7 @@ share a pool, when they are launched one behind the other in the order in which 
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from typing import Any
 
@@ -115,6 +116,7 @@ class graph:
 
     def __enter__(self) -> None:
         synchronize()
+        gc.collect()  # what goes while a stream is captured may wait for the device, which ends the capture
         self.stream = self.stream or Stream()
         self._context = StreamContext(self.stream)
         self._context.__enter__()

@@ -11,7 +11,8 @@ import json
 import os
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,13 @@ class GpuArtifact:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Put the graph's work on the current stream."""
         return self.function(*inputs)
+
+    def over(self, function: Any) -> GpuArtifact:
+        """The same artifact with this function to run, and without constants, which its own function holds."""
+        made = copy(self)
+        made.description, made.function = replace(self.description, constants=()), function
+        made._entry = None if self._entry is None else replace(self._entry, description=b"")
+        return made
 
     def time_steps(self, *inputs: Any) -> tuple[tuple[str, float], ...]:
         """Run with these inputs; (kernel or kind of step, seconds on the device) of each step, in order.
