@@ -22,7 +22,9 @@ from ...ir.program import (
 )
 from ...schedule.copies import copy_call
 from ...schedule.index_matches import narrow_index_matches
+from .axis_tiles import choose_axis_tile
 from .bound_indices import ERROR
+from .crossed_tiles import choose_crossed_tile
 from .grids import program_count
 from .index_widths import is_large, needs_64_bits
 from .kernel_printer import PrintedPhase, print_phase
@@ -146,7 +148,7 @@ def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
 def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[KernelCall]) -> _Phase:
     extents = [constant(_in_call(phase.extent, call)) for call in calls]
     most = None if None in extents else max(e for e in extents if e is not None)
-    tile = choose_sort_tile(phase, most) or choose_scan_tile(phase, most) or choose_tile(phase, most)
+    tile = next(tile for choose in _CHOICES if (tile := choose(phase, most)) is not None)
     filled = all(e is not None and e % tile.step == 0 for e in extents)
     printed = print_phase(kernel, phase, name, tile, wide, filled)
     if "simd" in phase.kind and tile.x > 1 and any(_is_uneven(_in_call(phase.extent, c), tile.x) for c in calls):
@@ -159,6 +161,10 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
     aligned = frozenset((*printed.buffers, *even))
     return _Phase(TritonKernel(name, printed.source, tuple(parameters), tile, aligned, kernel.origins), printed)
+
+
+_CHOICES = (choose_sort_tile, choose_scan_tile, choose_axis_tile, choose_crossed_tile, choose_tile)
+"""Which tile a phase has: the first that fits it."""
 
 
 def _in_call(expr: Any, call: KernelCall) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 from lamina_fx.symbolic import Expr
 
 from ...ir.kernel import Loop
+from .axis_tiles import tile_loops
 from .block_printer import block_loop
-from .tiles import Tile, constant, tile_loops
+from .tiles import Tile, constant
 
 __all__ = ["program_count"]
 

@@ -31,6 +31,7 @@ from ...ir.kernel import (
     Store,
     walk,
 )  # fmt: skip
+from .axis_tiles import tile_loops
 from .block_printer import block_loop, write_block
 from .bound_indices import ERROR, write_bind
 from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
@@ -44,7 +45,7 @@ from .row_loads import rows_first, stores_last, streaming
 from .row_loops import write_accumulate, write_axis, write_loop
 from .sorting import write_sort
 from .tile_printer import write_tiles
-from .tiles import Tile, constant, tile_loops
+from .tiles import Tile, constant
 
 __all__ = ["PhaseWriter", "PrintedPhase", "print_phase"]
 

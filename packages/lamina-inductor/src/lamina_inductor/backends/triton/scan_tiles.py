@@ -6,10 +6,7 @@ from __future__ import annotations
 from lamina_fx.symbolic import Symbol
 
 from ...ir.kernel import Accumulate, Loop, walk
-from .tiles import Tile
-from .tiles import _power as power
-from .tiles import _upper as upper
-from .tiles import _walks_kept as walks_kept
+from .tiles import Tile, power, upper, walks_kept
 
 __all__ = ["choose_scan_tile"]
 

@@ -20,10 +20,7 @@ from typing import TYPE_CHECKING
 from lamina_fx import DType, int64
 
 from ...ir.kernel import Loop, Sort, walk
-from .tiles import Tile
-from .tiles import _power as power
-from .tiles import _upper as upper
-from .tiles import _walks_kept as walks_kept
+from .tiles import Tile, power, upper, walks_kept
 
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter

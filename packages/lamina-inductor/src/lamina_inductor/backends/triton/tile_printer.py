@@ -20,8 +20,9 @@ from ...ir.kernel import Load, Loop, Stmt, Store
 from ...schedule.blocks import closure, in_order
 from ...schedule.coalesce import walked_axis
 from ...schedule.flat import affine, analyse
+from .axis_tiles import tile_loops
 from .row_loads import stores_last
-from .tiles import constant, tile_loops
+from .tiles import constant
 
 if TYPE_CHECKING:
     from .kernel_printer import PhaseWriter

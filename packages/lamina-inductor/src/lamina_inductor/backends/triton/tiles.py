@@ -13,11 +13,9 @@ from typing import Any
 from lamina_fx.symbolic import Expr, Integer, Symbol, as_expr
 
 from ...ir.kernel import Load, Loop, Store, walk
-from ...schedule.coalesce import walked_axis
-from ...schedule.flat import affine
 from ...schedule.staged_nest import BLOCK_WIDTH
 
-__all__ = ["Tile", "choose_tile", "constant", "tile_loops"]
+__all__ = ["Tile", "choose_tile", "constant", "power", "upper", "walks", "walks_kept"]
 
 POINTWISE = 1024
 """Elements of a pointwise tile."""
@@ -105,7 +103,7 @@ def constant(size: Any) -> int | None:
     return size if type(size) is int else size.value if type(size) is Integer else None
 
 
-def _power(size: int) -> int:
+def power(size: int) -> int:
     """The next power of two."""
     return 1 << max(0, size - 1).bit_length()
 
@@ -113,8 +111,6 @@ def _power(size: int) -> int:
 def choose_tile(phase: Loop, extent: int | None) -> Tile:
     """The tile of a phase; ``extent``: the most iterations that a call makes of it, None when unknown."""
     loops = [s for s in phase.body if type(s) is Loop]
-    if tile_loops(phase):
-        return _several(phase, extent)
     blocks = next((s for s in loops if s.kind == "blocks"), None)
     if blocks is not None:
         return _blocks(phase, blocks, extent)
@@ -122,71 +118,22 @@ def choose_tile(phase: Loop, extent: int | None) -> Tile:
     if serial is not None:
         return _chunk(serial)
     if "simd" in phase.kind:
-        x = POINTWISE if extent is None else min(POINTWISE, _power(extent))
+        x = POINTWISE if extent is None else min(POINTWISE, power(extent))
         return Tile(x, warps=4 if x >= 512 else 1 if x <= 32 else 2)
     if not loops:
         return Tile(1, 1, True, 1)
-    upper = _upper(loops[0].extent)
-    rows = 64 if extent is None else _power(extent)
-    if _walks_kept(phase, loops[0].axis):
+    most = upper(loops[0].extent)
+    rows = 64 if extent is None else power(extent)
+    if walks_kept(phase, loops[0].axis):
         half = any(type(s) is Load and s.dtype.itemsize < 4 for s in walk(phase.body))
-        return _columns(rows, upper, len(loops), half)
+        return _columns(rows, most, len(loops), half)
     limit = WHOLE_ROW if len(loops) > 1 else ONE_PASS
-    if upper is None or upper > limit:
+    if most is None or most > limit:
         return Tile(1, ONE_PASS, warps=8)
-    r = _power(upper)
+    r = power(most)
     programs = (UNKNOWN_ROWS if extent is None else rows) // 256
     x = max(1, min((SHORT_AREA if r <= SHORT_ROW else AREA) // r, 64, programs))
     return Tile(x, r, True, _warps(x * r if x > 1 and r > SHORT_ROW else x * r // 2))
-
-
-def tile_loops(phase: Loop) -> list[Loop]:
-    """The loops of a phase over tiles of several axes, outermost first; none in another phase."""
-    found: list[Loop] = []
-    inner: Any = phase.body[0] if phase.body else None
-    while type(inner) is Loop and inner.kind == "tile":
-        found.append(inner)
-        inner = inner.body[0]
-    return found
-
-
-SIDE, SHORT_SIDE = 64, 16
-"""Elements of a tile along an axis that accesses walk memory by: of two such axes, and of three."""
-
-SEVERAL_AREA = 4096
-"""Elements of a tile of several axes; a quarter where there are so few that the machine would be idle."""
-
-
-def _several(phase: Loop, batch: int | None) -> Tile:
-    """The tile of a phase over several axes: a square, or a cube, of those that accesses walk memory by, as near as
-    their extents allow; what is left of its elements goes to the others, or to the last ones."""
-    loops = tile_loops(phase)
-    axes = [loop.axis for loop in loops]
-    extents = [_upper(loop.extent) for loop in loops]
-    known = [n for n in (batch, *extents) if n is not None]
-    few = len(known) > len(extents) and math.prod(known) < FEW_PROGRAMS * SEVERAL_AREA
-    area, part = (SEVERAL_AREA // 4, 2) if few else (SEVERAL_AREA, 1)
-    most = [area if e is None else _power(e) for e in extents]
-    accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
-    walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]}
-    start = SIDE // part if len(walked - {None}) == 2 else SHORT_SIDE
-    sides = [_side(e, start) if a in walked else 1 for a, e in zip(axes, extents, strict=True)]
-    order = sorted(range(len(axes)), key=lambda k: (axes[k] in walked, -k))
-    for k in order:
-        while math.prod(sides) < area and sides[k] < most[k]:
-            sides[k] *= 2
-    y, x = sides[-2:]
-    warps = max(1, min(8, math.prod(sides) // 512))
-    return Tile(x, y=y, z=sides[0] if len(sides) == 3 else 0, warps=warps)
-
-
-def _side(extent: int | None, side: int) -> int:
-    """The side, or half of it where an axis ends soon behind a tile."""
-    if extent is None:
-        return side
-    side = min(side, _power(extent))
-    whole, half = (-(-extent // n) * n for n in (side, max(1, side // 2)))
-    return side // 2 if side > SHORT_SIDE and 4 * whole > 5 * half else side
 
 
 BLOCK_AREA = 4096
@@ -198,10 +145,10 @@ MANY = 5
 
 def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
     sweep = next(s for s in blocks.body if type(s) is Loop)
-    most = _power(_upper(sweep.extent) or 1)
+    most = power(upper(sweep.extent) or 1)
     x = 1
-    if _walks_kept(phase, sweep.axis):
-        x = BLOCK_WIDTH if extent is None else min(_power(extent), BLOCK_WIDTH)
+    if walks_kept(phase, sweep.axis):
+        x = BLOCK_WIDTH if extent is None else min(power(extent), BLOCK_WIDTH)
     r = max(1, min(most, _area(blocks) // x))
     return Tile(x, r, r == most, max(1, min(4, x * r // 512)), stages=1 if r == most else 3)
 
@@ -220,8 +167,8 @@ CHUNK_AREA = 2048
 
 def _chunk(serial: Loop) -> Tile:
     row = next(s for s in serial.body if type(s) is Loop)
-    r = _power(constant(row.extent) or 1)
-    x = max(1, min(_power(_upper(serial.extent) or 1), CHUNK_AREA // r))
+    r = power(constant(row.extent) or 1)
+    x = max(1, min(power(upper(serial.extent) or 1), CHUNK_AREA // r))
     return Tile(x, r, True, _warps(x * r), True)
 
 
@@ -229,11 +176,11 @@ def _columns(columns: int, rows: int | None, passes: int, half: bool) -> Tile:
     """Tiles for rows that lie side by side: neighbours along the kept axis are neighbours in memory. ``half``: some
     have less than four bytes."""
     if rows is not None and rows <= SHORT_COLUMN:
-        r = _power(rows)
+        r = power(rows)
         x = min(columns, max(32, AREA // r))
         return Tile(x, r, True, _warps(x * r))
     if rows is not None and max(rows, columns) <= FEW_RESULTS and not half:
-        return Tile(min(columns, SECTOR), _power(rows), True, _warps(SECTOR * _power(rows)))
+        return Tile(min(columns, SECTOR), power(rows), True, _warps(SECTOR * power(rows)))
     few = columns // 32 < FEW_PROGRAMS  # then each must have much under way
     if few and passes > 1 and columns >= 8192:
         return Tile(64, 2 * COLUMN_STEP, warps=16)
@@ -245,19 +192,26 @@ def _warps(elements: int) -> int:
     return 32 if elements > 16384 else max(1, min(16, elements // 512))
 
 
-def _upper(extent: Any) -> int | None:
+def upper(extent: Any) -> int | None:
+    """The most that a size may be; None when that depends on a symbol."""
     found = constant(extent)
     return found if found is not None else constant(extent.range()[1]) if isinstance(extent, Expr) else None
 
 
-def _walks_kept(phase: Loop, r: Symbol) -> bool:
+def walks_kept(phase: Loop, r: Symbol) -> bool:
     """Do most accesses step through memory by the kept axis rather than the reduced one?"""
-    votes = 0
+    return sum([kept - reduced for _, kept, reduced in walks(phase, r)]) > 0
+
+
+def walks(phase: Loop, r: Symbol) -> list[tuple[Load | Store, int, int]]:
+    """The accesses that step along both axes, and whether a step along the kept one, and along the reduced one, goes to
+    the next element in memory (1, or 0)."""
     axes = {phase.axis, *(stmt.axis for stmt in walk(phase.body) if isinstance(stmt, Loop))}
-    for stmt in walk(phase.body):
-        if isinstance(stmt, (Load, Store)) and {phase.axis, r} <= as_expr(stmt.index).free_symbols:
-            votes += _step(stmt.index, phase.axis, axes) - _step(stmt.index, r, axes)
-    return votes > 0
+    return [
+        (s, _step(s.index, phase.axis, axes), _step(s.index, r, axes))
+        for s in walk(phase.body)
+        if isinstance(s, (Load, Store)) and {phase.axis, r} <= as_expr(s.index).free_symbols
+    ]
 
 
 def _step(index: Expr, axis: Symbol, axes: set[Symbol]) -> int:

@@ -1,0 +1,65 @@
+"""How large the tiles of kernels over several axes are (``schedule.tiled_nest``)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...ir.kernel import Load, Loop, Store, walk
+from ...schedule.coalesce import walked_axis
+from ...schedule.flat import affine
+from .tiles import FEW_PROGRAMS, Tile, power, upper
+
+__all__ = ["choose_axis_tile", "tile_loops"]
+
+SIDE, SHORT_SIDE = 64, 16
+"""Elements of a tile along an axis that accesses walk memory by: of two such axes, and of three."""
+
+SEVERAL_AREA = 4096
+"""Elements of a tile of several axes; a quarter where there are so few that the machine would be idle."""
+
+
+def tile_loops(phase: Loop) -> list[Loop]:
+    """The loops of a phase over tiles of several axes, outermost first; none in another phase."""
+    found: list[Loop] = []
+    inner: Any = phase.body[0] if phase.body else None
+    while type(inner) is Loop and inner.kind == "tile":
+        found.append(inner)
+        inner = inner.body[0]
+    return found
+
+
+def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
+    """The tile of a phase over several axes: a square, or a cube, of those that accesses walk memory by, as near as
+    their extents allow; what is left of its elements goes to the others, or to the last ones. None: it has one axis.
+
+    ``batch``: as ``extent`` of ``tiles.choose_tile``."""
+    loops = tile_loops(phase)
+    if not loops:
+        return None
+    axes = [loop.axis for loop in loops]
+    extents = [upper(loop.extent) for loop in loops]
+    known = [n for n in (batch, *extents) if n is not None]
+    few = len(known) > len(extents) and math.prod(known) < FEW_PROGRAMS * SEVERAL_AREA
+    area, part = (SEVERAL_AREA // 4, 2) if few else (SEVERAL_AREA, 1)
+    most = [area if e is None else power(e) for e in extents]
+    accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
+    walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]}
+    start = SIDE // part if len(walked - {None}) == 2 else SHORT_SIDE
+    sides = [_side(e, start) if a in walked else 1 for a, e in zip(axes, extents, strict=True)]
+    order = sorted(range(len(axes)), key=lambda k: (axes[k] in walked, -k))
+    for k in order:
+        while math.prod(sides) < area and sides[k] < most[k]:
+            sides[k] *= 2
+    y, x = sides[-2:]
+    warps = max(1, min(8, math.prod(sides) // 512))
+    return Tile(x, y=y, z=sides[0] if len(sides) == 3 else 0, warps=warps)
+
+
+def _side(extent: int | None, side: int) -> int:
+    """The side, or half of it where an axis ends soon behind a tile."""
+    if extent is None:
+        return side
+    side = min(side, power(extent))
+    whole, half = (-(-extent // n) * n for n in (side, max(1, side // 2)))
+    return side // 2 if side > SHORT_SIDE and 4 * whole > 5 * half else side

@@ -1,0 +1,55 @@
+"""How large the tiles of rows are where some accesses walk memory along the row, others across it.
+
+A program of one row would read the transposed operand element by element, each in a sector of its own. With as many
+rows as a sector has elements both are read in whole sectors, and the compiler exchanges the elements inside of the
+program.
+"""
+
+from __future__ import annotations
+
+from ...ir.kernel import Let, Load, Loop, walk
+from .tiles import Tile, power, upper, walks
+
+__all__ = ["choose_crossed_tile"]
+
+SECTOR = 32
+"""Bytes that memory gives at once."""
+
+AREA = 16384
+"""Most elements of a tile that holds whole rows; fewer rows than a sector are taken up to twice as many."""
+
+FEWEST = 8
+"""Rows that a tile has rather than to walk long ones."""
+
+WIDE, STEP = 32, 128
+"""Rows of a tile that walks longer ones, and elements of a step."""
+
+UNKNOWN_ROWS = 1 << 14
+"""What a number of rows is taken for that is not known."""
+
+PROGRAMS = 256
+"""A program has one row where there would be fewer programs than these."""
+
+
+def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
+    """The tile of such a phase; ``extent``: as ``tiles.choose_tile``. None: it is another one."""
+    loops = [s for s in phase.body if type(s) is Loop]
+    if phase.kind != "parallel" or not loops or any(loop.kind != "simd" for loop in loops):
+        return None
+    found = walks(phase, loops[0].axis)
+    across = [s for s, kept, reduced in found if kept > reduced]
+    if not across or not any(kept < reduced for _, kept, reduced in found):
+        return None
+    dtypes = {s.name: s.dtype for s in walk(phase.body) if isinstance(s, (Load, Let))}
+    size = min([dtypes[s.name if type(s) is Load else s.value].itemsize for s in across])  # type: ignore[union-attr, index]
+    rows, length = UNKNOWN_ROWS if extent is None else extent, upper(loops[0].extent)
+    x = max(1, min(SECTOR // size, power(rows // PROGRAMS + 1) // 2))
+    r = None if length is None else power(length)
+    while r is not None and x > FEWEST and x * r > 2 * AREA:
+        x //= 2
+    if r is None or x * r > 2 * AREA or (len(loops) == 1 and r > STEP):
+        x = max(1, min(WIDE, power(rows // PROGRAMS + 1) // 2))
+        return Tile(x, STEP * WIDE // x, warps=8)
+    while x < WIDE and 4 * x * r <= AREA:
+        x *= 2
+    return Tile(x, r, True, max(1, min(16, x * r // 1024)))
