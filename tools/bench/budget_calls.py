@@ -89,7 +89,8 @@ def host_rows() -> Iterator[Row]:
     with lamina.no_grad():
         x = lamina.ones(2, 2)
         for count in (10, 60):
-            lamina.compile(lambda x, n=count: chain(x, n))(x)
+            run = lamina.compile(lambda x, n=count: chain(x, n))
+            run(x)
             record = lamina.compiler.records()[-1]
             program = build_program(
                 next(g for stage, g in record.stages.items() if stage.startswith("prims:")), name="f", supports=supports
