@@ -18,7 +18,8 @@ class GemmCandidate:
     group: rows of tiles that are walked together, so that their operands stay in the second-level cache. split: parts
     of the sum that programs of their own add up (a second kernel adds the parts, in order). persistent: one program
     for each multiprocessor walks the tiles. descriptors: operands are read through tensor descriptors (sm_90 and up).
-    tf32: operands of float32 are rounded to 10 bits, for the matrix units.
+    tf32: operands of float32 are rounded to 10 bits, for the matrix units. overlapped: two groups of four warps make
+    tiles in turn, so that the epilogue of one overlaps with products of the other (sm_90 alone).
     """
 
     block_m: int
@@ -31,6 +32,7 @@ class GemmCandidate:
     persistent: bool = False
     descriptors: bool = False
     tf32: bool = False
+    overlapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def label(candidate: Candidate) -> str:
     words += [f"g{candidate.group}"] if candidate.group != 8 else []
     words += [f"split{candidate.split}"] if candidate.split > 1 else []
     words += ["persistent"] if candidate.persistent else []
+    words += ["overlapped"] if candidate.overlapped else []
     words += ["descriptors"] if candidate.descriptors else []
     words += ["tf32"] if candidate.tf32 else []
     return " ".join(words)

@@ -76,6 +76,7 @@ def answer(request: Request) -> dict[str, Any]:
         "ptx": result.asm["ptx"],
         "cubin": result.asm["cubin"],
         "shared": int(metadata.shared),
+        "warps": int(metadata.num_warps),
         "clusters": int(getattr(metadata, "num_ctas", 1)),
         "scratch": int(getattr(metadata, "global_scratch_size", 0)),
         "descriptors": [dict(d) for d in getattr(metadata, "tensordesc_meta", None) or ()],

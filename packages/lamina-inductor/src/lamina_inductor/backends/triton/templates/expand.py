@@ -70,7 +70,7 @@ class Expansion:
         found = self.kernels.get(anonymous)
         if found is None:
             name = f"t{len(self.kernels)}_{words(launch.kernel.origins)}"
-            source = launch.kernel.source.replace(ANONYMOUS, name, 1)
+            source = launch.kernel.source.replace(ANONYMOUS, name)
             found = self.kernels[anonymous] = replace(launch.kernel, name=name, source=source)
             if self.made is not None:
                 self.made(found)

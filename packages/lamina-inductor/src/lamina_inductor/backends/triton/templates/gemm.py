@@ -21,7 +21,7 @@ from .kernel_text import KernelText, is_multiple, is_stride
 from .offsets import batch_offset, ceil_div, matrix_index, places, scaled
 from .prologue import Prologue
 
-__all__ = ["Printed", "Product", "can_describe", "ceil_div", "gemm_launches", "is_gemm"]
+__all__ = ["Printed", "Product", "can_describe", "ceil_div", "described_operand", "gemm_launches", "is_gemm"]
 
 DTYPES = frozenset(("float16", "bfloat16", "float32"))
 """Element types of products that have a template; others go to a library."""
@@ -69,6 +69,10 @@ def gemm_launches(
         from .gemm_split import split_launches  # it prints tiles of this module
 
         return split_launches(step, config, wide, prologues or {})
+    if config.overlapped:
+        from .gemm_turns import turns_launch
+
+        return [turns_launch(step, config, multiprocessors)]
     product = Product(step, config, KernelText(wide), prologues or {})
     text = product.text
     tiles = declare(product)
@@ -140,7 +144,7 @@ def declare(product: Product) -> Any:
         ("right", step.right, (config.block_k, config.block_n)),
     ):
         if config.descriptors:
-            text.descriptor(name, *_described(operand, block))
+            text.descriptor(name, *described_operand(operand, block))
         elif name not in product.prologues:
             text.pointer(name, operand.dtype, operand)
     text.add(f"tiles_m = {_tiles_text(text, m, 'BLOCK_M')}", f"tiles_n = {_tiles_text(text, n, 'BLOCK_N')}")
@@ -151,7 +155,7 @@ def _tiles_text(text: KernelText, size: Any, block: str) -> str:
     return f"tl.cdiv({text.size(size)}, {block})"
 
 
-def _described(operand: Operand, block: tuple[int, ...]) -> tuple[Operand, tuple[int, ...]]:
+def described_operand(operand: Operand, block: tuple[int, ...]) -> tuple[Operand, tuple[int, ...]]:
     """The matrices with their contiguous dimension last, and the block, which is of one matrix."""
     shape, strides = operand.shape[-2:], operand.strides[-2:]
     if constant(strides[1]) != 1:

@@ -7,10 +7,12 @@ without it, gradients of activations did not fit into registers, which made them
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from lamina_fx import DType, float32
 from lamina_fx.symbolic import as_expr
 
-from ....ir.kernel import Load, Loop, Store
+from ....ir.kernel import Load, Loop, Stmt, Store
 from ....ir.program import Gemm
 from ....tune.candidates import GemmCandidate
 from ....tune.model import slices_of_tile
@@ -20,7 +22,9 @@ from .kernel_text import KernelText, is_multiple
 from .offsets import batch_offset, scaled
 from .tile_writer import TileWriter, statements_of
 
-__all__ = ["masks_of", "slices_of", "write_result"]
+__all__ = ["epilogue_writer", "masks_of", "slices_of", "write_result"]
+
+Writer = TypeVar("Writer", bound=TileWriter)
 
 
 def masks_of(step: Gemm, config: GemmCandidate) -> dict[str, str]:
@@ -93,6 +97,15 @@ def _store(text: KernelText, step: Gemm, mask: str) -> None:
 
 
 def _epilogue(text: KernelText, step: Gemm, masks: dict[str, str], slices: int) -> bool:
+    writer, statements = epilogue_writer(text, step, masks, TileWriter)
+    writer.columns = f"BLOCK_N // {slices}" if slices > 1 else "BLOCK_N"
+    return writer.write_all(statements)
+
+
+def epilogue_writer(
+    text: KernelText, step: Gemm, masks: dict[str, str], kind: type[Writer]
+) -> tuple[Writer, list[Stmt]]:
+    """What writes an epilogue, of this class, and its statements; the lines that define its indices are added."""
     call = step.epilogue
     assert call is not None
     phase, statements = statements_of(call)
@@ -107,6 +120,4 @@ def _epilogue(text: KernelText, step: Gemm, masks: dict[str, str], slices: int) 
         if b == step.out.buffer and p.role != "out"
     }
     shapes = {phase.axis.name: "x", loop.axis.name: "r"}
-    writer = TileWriter(text, call, phase, shapes, masks, computed)
-    writer.columns = f"BLOCK_N // {slices}" if slices > 1 else "BLOCK_N"
-    return writer.write_all(statements)
+    return kind(text, call, phase, shapes, masks, computed), statements

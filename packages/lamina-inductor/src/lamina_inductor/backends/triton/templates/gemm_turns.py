@@ -1,0 +1,279 @@
+"""Products for one GPU generation (sm_90) whose tiles two groups of warps make in turn, so that what one does behind
+its product overlaps with the products of the other.
+
+Written in Gluon, Triton's lower language. One program for each multiprocessor walks the tiles; a warp of its own loads
+operands by the copy engine, ``STAGES`` blocks ahead, from one tile to the next without a pause. A group has four warps
+and all of a tile's sums; its results lie in shared memory until the copy engine has stored them. Blocks arrive in the
+order of the tiles, so nothing else says whose turn it is.
+
+Source: the "ping-pong" schedule of CUTLASS 3 (its documentation, "Efficient GEMM in CUDA").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lamina_fx.symbolic import Expr, as_expr
+
+from ....ir.kernel import BindIndex, Load, Loop, Stmt, Store
+from ....ir.program import Gemm, KernelCall, Operand
+from ....tune.candidates import GemmCandidate
+from ..literals import language_type
+from ..program import TritonLaunch
+from ..tiles import constant
+from .gemm import can_describe, ceil_div, described_operand, origins_of
+from .gemm_result import epilogue_writer, masks_of
+from .kernel_text import ANONYMOUS, KernelText
+from .tile_writer import TileWriter, statements_of
+
+__all__ = ["can_take_turns", "turns_launch"]
+
+SECOND, LOADING = 232, 24
+"""Registers of a thread in the second group, and in the warp that loads; the first group has what is left."""
+
+_LAYOUT = (
+    "NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2, transposed=False, fp4_padded=False, "
+    "cga_layout=[])"
+)
+"""Tiles in shared memory as the matrix units read them."""
+
+_MEMORY = ("lefts", "rights", "ready", "empty")
+
+
+def can_take_turns(step: Gemm) -> bool:
+    """Is it one product of half types and known sizes, whose results and epilogue's matrices are no wider?"""
+    sizes = [constant(n) for o in (step.left, step.right, step.out) for n in (*o.shape, *o.strides)]
+    if None in sizes or step.accumulate or any(constant(n) != 1 for n in step.out.shape[:-2]):
+        return False
+    if step.left.dtype.itemsize != 2 or not (can_describe(step.left) and can_describe(step.right)):
+        return False
+    return step.epilogue is None or _is_light(step.epilogue)
+
+
+def _is_light(call: KernelCall) -> bool:
+    """No checks, no wide matrices, one that is read: registers suffice."""
+    phase, statements = statements_of(call)
+    axes = {phase.axis, *[s.axis for s in phase.body if type(s) is Loop]}
+    types = {p.name: p.dtype for p in call.kernel.params}
+    reads = 0
+    for stmt in statements:
+        if type(stmt) is BindIndex:
+            return False
+        if isinstance(stmt, (Load, Store)) and axes <= as_expr(stmt.index).free_symbols:
+            reads += type(stmt) is Load
+            if types[stmt.buffer].itemsize > 2:
+                return False
+    return reads <= 2  # the product is one
+
+
+def turns_launch(step: Gemm, config: GemmCandidate, multiprocessors: int) -> TritonLaunch:
+    """The launch."""
+    text = KernelText(language="gluon")
+    blocks = {"BLOCK_M": config.block_m, "BLOCK_N": config.block_n, "BLOCK_K": config.block_k, "GROUP": config.group}
+    text.block(**blocks, STAGES=config.stages, PROGRAMS=multiprocessors)
+    for name, operand, block in (
+        ("left", step.left, (config.block_m, config.block_k)),
+        ("right", step.right, (config.block_k, config.block_n)),
+    ):
+        described, tile = described_operand(operand, block)
+        text.descriptor(name, described, tile, layout=_LAYOUT)
+    functions = _Functions(step, config, text)
+    kernel, buffers, sizes = text.finish(warps=4, origins=origins_of(step, {}))
+    source = "\n\n".join([kernel.source, *functions.texts])
+    tiles = constant(ceil_div(step.out.shape[-2], config.block_m) * ceil_div(step.out.shape[-1], config.block_n))
+    grid = (min(int(tiles or 1), multiprocessors),)
+    return TritonLaunch(replace(kernel, source=source), buffers, sizes, grid)
+
+
+class _Functions:
+    """The texts of the kernel and of what its warps run; ``texts``: the latter."""
+
+    def __init__(self, step: Gemm, config: GemmCandidate, text: KernelText) -> None:
+        self.step, self.config, self.text = step, config, text
+        self.m, self.n, self.k = (int(n) for n in (*step.out.shape[-2:], step.left.shape[-1]))
+        self.turned = {name: constant(getattr(step, name).strides[-1]) != 1 for name in ("left", "right")}
+        group = self._group()
+        loads = self._loads()
+        self._kernel()
+        self.texts = (self._function("tiles", ("who", *_MEMORY, "staged", *self._results), group),
+                      self._function("loads", ("left", "right", *_MEMORY), loads))  # fmt: skip
+
+    def _function(self, name: str, given: tuple[str, ...], lines: list[str]) -> str:
+        constants = [f"{word}: gl.constexpr" for word in self.text.blocks]
+        given = tuple([f"{g}: gl.constexpr" if g == "who" else g for g in given])
+        body = "\n".join([f"    {line}" for line in lines])
+        return f"@gluon.jit\ndef {ANONYMOUS}_{name}({', '.join([*given, *constants])}):\n{body}\n"
+
+    @property
+    def _results(self) -> tuple[str, ...]:
+        """Parameters of the epilogue, and what is stored."""
+        return tuple([name for name in self.text.pointers if name not in ("left", "right")])
+
+    def _written(self, write: Any) -> list[str]:
+        """Lines that ``write`` adds to the text."""
+        before, self.text.lines = self.text.lines, []
+        write()
+        lines, self.text.lines, self.text.depth = self.text.lines, before, 0
+        return lines
+
+    # -- which tile ------------------------------------------------------------------------------------
+
+    def _walk(self, first: str, step: str) -> list[str]:
+        """The loop over tiles, in groups of rows; what is inside comes next, one step to the right."""
+        tiles_m, tiles_n = ceil_div(self.m, self.config.block_m), ceil_div(self.n, self.config.block_n)
+        return [
+            f"for tile in range({first}, {tiles_m * tiles_n}, {step}):",
+            f"    first = tile // (GROUP * {tiles_n}) * GROUP",
+            f"    height = min({tiles_m} - first, GROUP)",
+            f"    start_m = (first + tile % (GROUP * {tiles_n}) % height) * BLOCK_M",
+            f"    start_n = tile % (GROUP * {tiles_n}) // height * BLOCK_N",
+        ]
+
+    def _slot(self, depth: int) -> list[str]:
+        """The next place for a block, and how often all were used."""
+        return ["    " * depth + line for line in ("slot += 1", "if slot == STAGES:", "    slot = 0", "    phase ^= 1")]
+
+    # -- the parts -------------------------------------------------------------------------------------
+
+    def _loads(self) -> list[str]:
+        at = {"left": ("start_m", "base"), "right": ("base", "start_n")}
+        places = {name: place[::-1] if self.turned[name] else place for name, place in at.items()}
+        loads = [
+            f"        gl_load({name}, [{', '.join(place)}], ready.index(slot), {name}s.index(slot))"
+            for name, place in places.items()
+        ]
+        return [
+            "slot = 0",
+            "phase = 1",
+            *self._walk("gl.program_id(0)", "PROGRAMS"),
+            f"    for base in range(0, {self.k}, BLOCK_K):",
+            "        gl_mbarrier.wait(empty.index(slot), phase)",
+            "        gl_mbarrier.expect(ready.index(slot), 2 * (BLOCK_M + BLOCK_N) * BLOCK_K)",
+            *loads,
+            *self._slot(2),
+        ]
+
+    def _group(self) -> list[str]:
+        """What a group of warps does."""
+        steps = ceil_div(self.k, self.config.block_k)
+        a, b = (f"{name}s.index(slot){'.permute((1, 0))' if self.turned[name] else ''}" for name in ("left", "right"))
+        behind = self._written(self._epilogue)
+        masks = masks_of(self.step, self.config)
+        return [
+            "sums: gl.constexpr = gl.NVMMADistributedLayout("
+            "version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16])",
+            f"count = who * {steps}",
+            *self._walk("gl.program_id(0) + who * PROGRAMS", "2 * PROGRAMS"),
+            "    slot = count % STAGES",
+            "    phase = count // STAGES & 1",
+            f"    count += {2 * int(steps)}",
+            "    used = slot",
+            "    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, sums)",
+            f"    for step in range({steps}):",
+            "        gl_mbarrier.wait(ready.index(slot), phase)",
+            f"        product = gl_mma({a}, {b}, acc, is_async=True)",
+            "        acc = gl_mma_wait(1, deps=[product])",
+            "        gl_mbarrier.arrive(empty.index(used), count=1, pred=step > 0)",
+            "        used = slot",
+            *self._slot(2),
+            "    acc = gl_mma_wait(0, deps=[acc])",
+            "    gl_mbarrier.arrive(empty.index(used), count=1)",
+            "    m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, sums))",
+            "    n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, sums))",
+            *([f"    inside_m = m[:, None] < {self.m}"] if "x" in masks else []),
+            *([f"    inside_n = n[None, :] < {self.n}"] if "r" in masks else []),
+            *["    " + line for line in behind],
+            "gl_tma.store_wait(0)",
+        ]
+
+    def _epilogue(self) -> None:
+        step = self.step
+        if step.epilogue is None or not step.scratch:
+            stage(self.text, "out", step.out, "acc")
+        if step.epilogue is not None:
+            writer, statements = epilogue_writer(self.text, step, masks_of(step, self.config), _Staging)
+            writer.sizes = self.m, self.n
+            writer.write_all(statements)
+
+    def _kernel(self) -> None:
+        half = language_type(self.step.left.dtype).replace("tl.", "gl.")
+        constants = ", ".join(self.text.blocks)
+        results = "".join([f"{name}, " for name in self._results])
+        memory = ", ".join(_MEMORY)
+        tiles = {name: ", ".join(map(str, self.text.pointers[name][1].block)) for name in ("left", "right")}
+        given = f"{memory}, {{}}, {results}{constants}"
+        self.text.add(
+            f"lefts = gl.allocate_shared_memory({half}, [STAGES, {tiles['left']}], left.layout)",
+            f"rights = gl.allocate_shared_memory({half}, [STAGES, {tiles['right']}], right.layout)",
+            f"staging: gl.constexpr = gl.{_LAYOUT}",
+            f"staged0 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
+            f"staged1 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
+            "ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
+            "empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
+            "for number in gl.static_range(STAGES):",
+            "    gl_mbarrier.init(ready.index(number), count=1)",
+            "    gl_mbarrier.init(empty.index(number), count=1)",
+            "gl_fence()",
+            "gl.warp_specialize(",
+            "    [",
+            f"        ({ANONYMOUS}_tiles, (0, {given.format('staged0')})),",
+            f"        ({ANONYMOUS}_tiles, (1, {given.format('staged1')})),",
+            f"        ({ANONYMOUS}_loads, (left, right, {memory}, {constants})),",
+            f"    ], [4, 1], [{SECOND}, {LOADING}],",
+            ")",
+        )
+
+
+# -- results ---------------------------------------------------------------------------------------------
+
+
+def stage(text: KernelText, name: str, target: Operand, value: str) -> None:
+    """Lines that store a tile by the copy engine, through the group's shared memory."""
+    matrix = replace(target, shape=target.shape[-2:], strides=target.strides[-2:])
+    text.descriptor(name, matrix, (text.blocks["BLOCK_M"], text.blocks["BLOCK_N"]), layout=_LAYOUT)
+    text.add(
+        "gl_tma.store_wait(0)",
+        f"staged.store({value}.to({language_type(target.dtype)}))",
+        "gl_fence()",
+        f"gl_store({name}, [start_m, start_n], staged)",
+    )
+
+
+class _Staging(TileWriter):
+    """Stores whole matrices, rows of elements that lie together, by the copy engine."""
+
+    sizes: tuple[int, int]
+
+    def statement(self, stmt: Stmt) -> None:
+        """A statement; stores of whole tiles by descriptors."""
+        target = self._target(stmt) if type(stmt) is Store else None
+        if target is None:
+            super().statement(stmt)
+            return
+        assert type(stmt) is Store
+        self.text.add(*self.lines)
+        self.lines.clear()
+        stage(self.text, f"{stmt.buffer}_tile", target, str(stmt.value))
+
+    def _target(self, stmt: Store) -> Operand | None:
+        """Where the tile goes, if a descriptor can say it."""
+        dtype = self.declared[stmt.buffer]
+        whole = type(stmt.value) is str and self.shapes.get(stmt.value) == frozenset("xr")
+        if not whole or stmt.mask is not None or stmt.mode != "set" or dtype.itemsize != 2 or dtype.kind != "float":
+            return None
+        row, column = self.phase.axis, next(s.axis for s in self.phase.body if type(s) is Loop)
+        index = as_expr(stmt.index)
+        start, down = (constant(index.substitute({row: value, column: 0})) for value in (0, 1))
+        if start is None or down is None or not _equal(index, start + (down - start) * row + column):
+            return None
+        step = down - start
+        if start * 2 % 16 or step * 2 % 16 or step <= 0:
+            return None
+        pairs = zip(self.call.kernel.params, self.call.buffers, strict=True)
+        buffer = next(buffer for param, buffer in pairs if param.name == stmt.buffer)
+        return Operand(buffer, dtype, start, self.sizes, (step, 1))
+
+
+def _equal(left: Expr, right: Any) -> bool:
+    return constant(left - right) == 0
