@@ -39,10 +39,11 @@ class MissingTriton(ImportError):
 class CompiledKernel:
     """Machine code of a kernel for one compute capability.
 
-    shared: bytes of shared memory. registers, spills: per thread, None when the tool that tells them is not there.
-    clusters: blocks that work together as one program. scratch: bytes of memory that each program wants from the
-    launcher. descriptors: for each descriptor parameter (type, swizzle, bytes of an element, block), as the driver
-    counts them. cooperative: its programs wait for each other, so all must run at once.
+    shared: bytes of shared memory. warps: of a program, specialised ones among them. registers, spills: per thread,
+    None when the tool that tells them is not there. clusters: blocks that work together as one program. scratch: bytes
+    of memory that each program wants from the launcher. descriptors: for each descriptor parameter (type, swizzle,
+    bytes of an element, block), as the driver counts them. cooperative: its programs wait for each other, so all must
+    run at once.
     """
 
     name: str
@@ -140,7 +141,7 @@ def compiled_kernel(kernel: TritonKernel, sm: int, found: dict[str, Any]) -> Com
         found["ptx"],
         found["cubin"],
         shared,
-        kernel.tile.warps,
+        found["warps"],
         clusters=found["clusters"],
         scratch=found["scratch"],
         descriptors=tuple([_descriptor(d) for d in found["descriptors"]]),

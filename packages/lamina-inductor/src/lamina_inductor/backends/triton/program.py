@@ -156,6 +156,7 @@ from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma as gl
 from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_wait as gl_mma_wait
 
 gl_load = gl_tma.async_load if hasattr(gl_tma, "async_load") else gl_tma.async_copy_global_to_shared
+gl_store = gl_tma.async_store if hasattr(gl_tma, "async_store") else gl_tma.async_copy_shared_to_global
 gl_barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 """
 
