@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tracing import spec_of
 from triton_corpus import floats, graph_of
-from triton_sorts import SORT_CASES
+from triton_sorts import SORT_CASES, TOPK_CASES
+from triton_templates import kept_graph
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, float32
 from lamina_fx.symbolic import ShapeEnv
@@ -24,10 +25,10 @@ def wanted(graph: Graph, inputs: Any) -> list[np.ndarray]:
         return [np.asarray(r) for r in Interpreter(graph, operator).run(*[a.copy() for a in inputs])]
 
 
-@pytest.mark.parametrize("name", SORT_CASES)
+@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES])
 def test_kernels_and_what_they_compute(name: str) -> None:
-    fn, inputs, count = SORT_CASES[name]
-    graph = graph_of(fn, inputs)
+    fn, inputs, count = (SORT_CASES | TOPK_CASES)[name]
+    graph = (kept_graph if name in TOPK_CASES else graph_of)(fn, inputs)
     program = TritonBackend().emit(graph)
     assert not program.externs
     assert len(program.kernels) == count

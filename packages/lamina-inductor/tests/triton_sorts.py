@@ -10,7 +10,7 @@ from triton_corpus import floats
 
 from lamina_prims import operator, ops
 
-__all__ = ["SORT_CASES"]
+__all__ = ["SORT_CASES", "TOPK_CASES"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -88,3 +88,37 @@ SORT_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "rows of nothing": (up, (floats(5, 0),), 0),
     "rows of one": (up, (floats(5, 1),), 2),
 }  # fmt: skip
+
+
+def router(x: Any) -> Any:
+    weights, experts = ops.topk(ops.softmax(x, -1), 3)
+    return ops.div(weights, ops.sum(weights, -1, True)), experts
+
+
+def beside(x: Any) -> Any:
+    """The first part of sorted rows is read by what stands in other loops, among others."""
+    values, _ = ops.topk(x, 3, 1)
+    return (
+        ops.add(values, 1.0),
+        ops.add(x, 2.0),
+        ops.sum(values, 1),
+        ops.reshape(values, (3, -1)),
+        ops.cumsum(values, 1),
+    )
+
+
+TOPK_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
+    "largest": (lambda x: ops.topk(x, 3, 1), (special(5, 20),), 1),
+    "smallest of columns": (lambda x: ops.topk(x, 4, 0, False), (special(37, 6),), 1),
+    "all of a row": (lambda x: ops.topk(x, 20, 1), (special(5, 20),), 1),
+    "one of a row": (lambda x: ops.topk(x, 1, -1), (special(5, 20, dtype=BF16),), 1),
+    "more than half": (lambda x: ops.topk(x, 13, 1), (special(5, 20),), 1),
+    "of whole numbers": (lambda x: ops.topk(x, 5), (whole(np.int64),), 1),
+    "of one row, and more": (lambda x: ops.exp(ops.topk(x, 4)[0]), (floats(33),), 2),
+    "router": (router, (floats(9, 64),), 2),
+    "first part beside others": (beside, (floats(5, 20),), 4),
+    "none": (lambda x: ops.topk(x, 0, 1), (floats(5, 20),), 0),
+    "of a scalar": (lambda x: ops.topk(x, 1), (floats(),), 2),
+    "of rows of one": (lambda x: ops.topk(x, 1, 1), (floats(5, 1),), 2),
+}  # fmt: skip
+"""The same with ``topk`` kept."""

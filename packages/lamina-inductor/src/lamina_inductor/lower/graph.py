@@ -22,6 +22,7 @@ from . import (  # noqa: F401  (fill the table)
     sorts,
     spacing,
     strided,
+    topk,
     views,
     windows,
 )

@@ -13,7 +13,7 @@ from .pointwise import filled
 from .table import Call, lowers
 from .views import map_value
 
-__all__ = ["SortPlan", "fits_tile", "longest_row"]
+__all__ = ["SortPlan", "fits_tile", "is_first_part", "longest_row", "sorted_value"]
 
 LONGEST, LONGEST_WIDE = 4096, 2048
 """Elements of a row that is sorted in a tile, and of one with keys of 64 bits, which are exchanged beside their places:
@@ -22,10 +22,12 @@ a network of ``n`` elements has ``log2(n) * (log2(n) + 1) / 2`` steps, each of t
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """``places``: the value is where the sorted elements stood (int64), rather than the elements themselves."""
+    """``places``: the value is where the sorted elements stood (int64), rather than the elements themselves. ``count``:
+    it is so many of the first ones only; its loops are those of the whole row."""
 
     descending: bool
     places: bool
+    count: Size | None = None
 
 
 def longest_row(dtype: DType) -> int:
@@ -51,8 +53,8 @@ def _sort(call: Call) -> Value | None:
         return values
     if not fits_tile(input.shape[dim], input.dtype):
         return None
-    values = _sorted(call, input, dim, SortPlan(call["descending"], False))
-    values.outputs += [values, _sorted(call, input, dim, SortPlan(call["descending"], True))]
+    values = sorted_value(call, input, dim, SortPlan(call["descending"], False))
+    values.outputs += [values, sorted_value(call, input, dim, SortPlan(call["descending"], True))]
     return values
 
 
@@ -60,8 +62,15 @@ def _is_one(size: Size) -> bool:
     return type(size) is int and size == 1
 
 
-def _sorted(call: Call, input: Value, dim: int, plan: SortPlan) -> Value:
+def sorted_value(call: Call, input: Value, dim: int, plan: SortPlan) -> Value:
+    """The value of a sort of ``input`` along ``dim``, which must fit a tile."""
     name = f"{call.name}_places" if plan.places else call.name
-    value = Value("sort", call.op, name, (input,), input.shape, int64 if plan.places else input.dtype)
+    shape = input.shape if plan.count is None else (*input.shape[:dim], plan.count, *input.shape[dim + 1 :])
+    value = Value("sort", call.op, name, (input,), shape, int64 if plan.places else input.dtype)
     value.axes, value.attrs, value.cost = (dim,), plan, 64
     return value
+
+
+def is_first_part(value: Value) -> bool:
+    """Has the value fewer elements than the loops that make it? Then nothing else is made of it in them."""
+    return value.kind == "sort" and value.attrs.count is not None

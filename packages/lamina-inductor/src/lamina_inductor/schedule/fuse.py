@@ -14,7 +14,7 @@ from ..ir.loops import Index, Value
 from ..lower.graph import LoweredGraph
 from ..lower.scatters import ScatterPlan
 from .groups import Group, Reason, axis_symbol
-from .joins import candidates, is_past, may_join_point, place_gather, place_reduction, raise_level
+from .joins import candidates, is_past, loops_of, may_join_point, place_gather, place_reduction, raise_level
 from .merges import merge_producer
 from .scans import place_scan
 from .trace import base_of, chain_to_base, forward_index, is_bijective
@@ -207,8 +207,8 @@ def _absorb_producers(fusion: Fusion, group: Group, value: Value, index: Index) 
     for item in value.inputs:
         chain = chain_to_base(item)
         base = chain[-1].inputs[0] if chain else item
-        home = fusion.where.get(base)
-        if type(home) is Group and home is not group and not is_past(home, value):
+        home = loops_of(fusion, base)
+        if home is not None and home is not group and not is_past(home, value):
             why = merge_producer(fusion, home, group, base, forward_index(chain, index), is_bijective(chain))
             fusion.explain(base.name, value.name, why is None, why or "producer's loops joined")
 
@@ -250,9 +250,9 @@ def realize(fusion: Fusion, value: Value) -> Value:
     fusion.required[value] = None
     if value not in fusion.where:
         chain = chain_to_base(value)
-        home = fusion.where.get(base_of(value))
+        home = loops_of(fusion, base_of(value))
         index = None
-        if chain and type(home) is Group and is_bijective(chain):
+        if chain and home is not None and is_bijective(chain):
             index = home.index[base_of(value)]
             for item in reversed(chain):
                 index = item.back(index)  # type: ignore[misc]

@@ -9,6 +9,7 @@ from lamina_fx.symbolic import Symbol
 
 from ..ir.loops import Index, Value
 from ..lower.externs import GemmPlan
+from ..lower.sorts import is_first_part
 from .groups import Group, free
 from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel
 
@@ -16,6 +17,7 @@ __all__ = [
     "candidates",
     "follows_product",
     "is_past",
+    "loops_of",
     "may_join_point",
     "place_gather",
     "place_reduction",
@@ -69,6 +71,13 @@ def is_past(group: Group, value: Value) -> bool:
     return value.backward and value.order - group.members[-1].order >= SIBLING_DISTANCE
 
 
+def loops_of(fusion: Any, base: Value) -> Group | None:
+    """The group in whose loops each element of ``base`` is at hand; None where there is none, as for what lies in
+    memory."""
+    home = fusion.where.get(base)
+    return home if type(home) is Group and not is_first_part(base) else None
+
+
 def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
     """Groups whose loops could compute ``value``, with its index there: its operands' groups, then readers of the
     same buffers."""
@@ -76,8 +85,8 @@ def candidates(fusion: Any, value: Value) -> Iterator[tuple[Group, Index, str]]:
     for item in value.inputs:
         chain = chain_to_base(item)
         base = chain[-1].inputs[0] if chain else item
-        home = fusion.where.get(base)
-        if type(home) is Group and not any(home is g for g, _, _ in found) and not is_past(home, value):
+        home = loops_of(fusion, base)
+        if home is not None and not any(home is g for g, _, _ in found) and not is_past(home, value):
             index = index_above(chain, home.index[base], home)
             if index is not None:
                 found.append((home, index, base.name))
@@ -107,6 +116,8 @@ def may_join_point(fusion: Any, group: Group, value: Value, index: Index) -> boo
         if base.lazy or home is None:
             continue
         if home is group:
+            if is_first_part(base):
+                return None
             is_late = base in group.late
             if (late is not None and late != is_late) or not _readable(
                 fusion, group, base, forward_index(chain, index)
@@ -174,9 +185,9 @@ def place_gather(fusion: Any, value: Value) -> bool:
     """Compute a gather along the inner axis in the loops that make its input, when it takes one element of each row."""
     chain = chain_to_base(value.inputs[0])
     base = chain[-1].inputs[0] if chain else value.inputs[0]
-    group = fusion.where.get(base)
+    group = loops_of(fusion, base)
     dim = value.gathers
-    if type(group) is not Group or not fusion.takes(group, value):
+    if group is None or not fusion.takes(group, value):
         return False
     if not group.inner or not is_bijective(chain) or base in group.late:
         return False
@@ -208,8 +219,8 @@ def place_reduction(fusion: Any, value: Value) -> None:
     operand = value.inputs[0]
     chain = chain_to_base(operand)
     base = chain[-1].inputs[0] if chain else operand
-    home = fusion.where.get(base)
-    if type(home) is Group:
+    home = loops_of(fusion, base)
+    if home is not None:
         full = index_above(chain, home.index[base], home)
         if full is not None and chain and forward_index(chain, full) != home.index[base]:
             full = None  # symbolic sizes: equal, but not seen to be
@@ -223,7 +234,7 @@ def place_reduction(fusion: Any, value: Value) -> None:
     group, full = fusion.new_group(value, operand.shape)
     _set_inner(group, value, full)
     _add_reduction(fusion, group, value, full, late=False)
-    if is_bijective(chain) and type(home) is not Group:
+    if is_bijective(chain) and home is None:
         fusion.siblings[base] = (group, forward_index(chain, full))
 
 

@@ -11,6 +11,7 @@ from lamina_fx.symbolic import Expr, Symbol
 
 from ..ir.kernel import BindIndex, BufferParam, IndexValue, Kernel, Load, Loop, Store, walk
 from ..ir.loops import Index, Size, Value
+from ..lower.sorts import is_first_part
 from .emitter import Emitter, Unfusable, linear_index
 from .groups import Group
 from .nests import build_nest
@@ -106,12 +107,20 @@ def _build_kernel(
             continue
         index = group.index[value]
         operand = emitter.read(value, index)
+        how = {"mask": _first_part(emitter, value, index)} if is_first_part(value) else {}
         for target in targets(value):
             param = params.name(target.buffer, target.dtype)
-            emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype)
+            emitter.store(param, target.dtype, linear_index(index, target.strides), operand, value.dtype, **how)
     sizes = dict(zip(group.axes, group.sizes, strict=True))
     body, partials, note = nest(emitter.statements, list(group.axes), sizes, group.inner, columns)
     return _assemble(group.members, params, body, partials, note, tuple(emitter.checks))
+
+
+def _first_part(emitter: Emitter, value: Value, index: Index) -> str | None:
+    """The condition under which the loops are at an element of ``value``."""
+    place: Any = index[value.axes[0]]
+    found = emitter.condition(place < value.attrs.count)
+    return found if type(found) is str else None
 
 
 def build_scatter(

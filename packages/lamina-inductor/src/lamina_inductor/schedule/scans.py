@@ -12,7 +12,7 @@ from lamina_fx.symbolic import Symbol
 
 from ..ir.loops import Index, Value
 from .groups import Group, free
-from .joins import follows_product, sibling_of
+from .joins import follows_product, loops_of, sibling_of
 from .merges import merge_producer
 from .trace import chain_to_base, forward_index, index_above, is_bijective
 
@@ -25,8 +25,8 @@ def place_scan(fusion: Any, value: Value) -> None:
     operand = value.inputs[0]
     chain = chain_to_base(operand)
     base = chain[-1].inputs[0] if chain else operand
-    home = fusion.where.get(base)
-    if type(home) is Group:
+    home = loops_of(fusion, base)
+    if home is not None:
         index = index_above(chain, home.index[base], home)
         if index is not None and chain and forward_index(chain, index) != home.index[base]:
             index = None  # symbolic sizes: equal, but not seen to be
@@ -39,9 +39,9 @@ def place_scan(fusion: Any, value: Value) -> None:
         _add(fusion, sibling[0], value, sibling[1])
         fusion.explain(base.name, value.name, True, "reads the same in the same loops")
         return
-    group, index = fusion.new_group(value, value.shape)
+    group, index = fusion.new_group(value, operand.shape)
     _add(fusion, group, value, index)
-    if type(home) is Group:
+    if home is not None:
         why = merge_producer(fusion, home, group, base, forward_index(chain, index), is_bijective(chain))
         fusion.explain(base.name, value.name, why is None, why or "producer's loops joined")
     elif fusion.row_scans and is_bijective(chain):

@@ -64,7 +64,7 @@ class TritonBackend:
     """
 
     name = "triton"
-    keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward"))
+    keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward", "topk"))
     options: Mapping[str, tuple[Any, ...]] = MappingProxyType({
         "allow_tf32": (True, False), "cuda_graphs": (True, False, None), "deterministic": (True, False),
         "max_autotune": (True, False),
