@@ -1,4 +1,4 @@
-"""Weights of norm 1 times a gain, and weights whose largest singular value is 1.
+"""Weights of norm 1 times a gain, weights whose largest singular value is 1, and orthogonal ones.
 
 Sources: T. Salimans and D. Kingma 2016; T. Miyato et al. 2018.
 """
@@ -12,9 +12,10 @@ from ...autograd.grad_mode import no_grad
 from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
+from .orthogonal import orthogonal
 from .parametrize import register_parametrization
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):

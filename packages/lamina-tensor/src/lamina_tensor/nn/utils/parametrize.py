@@ -93,7 +93,11 @@ def _inverse(modules: list[Module], value: Any, demand: bool = False) -> Any:
     with no_grad():
         for module in reversed(modules):
             if hasattr(module, "right_inverse"):
-                value = module.right_inverse(value)
+                try:
+                    value = module.right_inverse(value)
+                except NotImplementedError:  # of an original that nobody assigned
+                    if demand:
+                        raise
             elif demand:
                 raise NotImplementedError(f"the parametrization {type(module).__name__} has no right_inverse")
     return value
