@@ -64,6 +64,25 @@ CASES: dict[str, Case] = {
         adamw, tuple(s for s in ((64,), ("a", 32), (64,), ("b", 3), ("a", 32), ("b", 3)) for _ in range(4)),
         ({"a": 5, "b": 11}, {"a": 100, "b": 700}, {"a": 0, "b": 1}), 3,
     ),
+    "a transposed operand": Case(
+        lambda x, y: ops.add(ops.permute(x, (1, 0)), y), (("a", "b"), ("b", "a")),
+        (
+            {"a": 1, "b": 1}, {"a": 3, "b": 31}, {"a": 33, "b": 129}, {"a": 128, "b": 127}, {"a": 32, "b": 1},
+            {"a": 0, "b": 5},
+        ), 1,
+    ),
+    "images to channels last": Case(
+        lambda x, y: ops.add(ops.permute(x, (0, 2, 3, 1)), y), (("a", 24, "b", "c"), ("a", "b", "c", 24)),
+        ({"a": 2, "b": 7, "c": 9}, {"a": 1, "b": 1, "c": 1}, {"a": 3, "b": 0, "c": 2}), 1,
+    ),
+    "reversed dimensions": Case(
+        lambda x, y: ops.mul(ops.permute(x, (2, 1, 0)), y), (("a", "b", "c"), ("c", "b", "a")),
+        ({"a": 33, "b": 2, "c": 65}, {"a": 1, "b": 40, "c": 3}), 1,
+    ),
+    "a transposed operand of a softmax": Case(
+        lambda x, y: ops.softmax(ops.add(x, ops.permute(y, (1, 0))), -1), (("a", "b"), ("b", "a")),
+        ({"a": 5, "b": 300}, {"a": 64, "b": 33}, {"a": 1, "b": 1}), 1,
+    ),
     "short rows together": Case(
         lambda x: (ops.softmax(x, -1), ops.sum(x, 1)), (("a", 24),), ({"a": 1}, {"a": 63}, {"a": 200}), 1,
     ),
