@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from random_permuted import drawn
-from tracing import compiled, copied
-from triton_corpus import graph_of
+from tracing import compiled, copied, spec_of
+from triton_corpus import floats, graph_of
 from triton_tiles import ROW_CASES, TILE_CASES
 
-from lamina_fx import Interpreter
+from lamina_fx import Graph, GraphBuilder, Interpreter
 from lamina_inductor.backends.triton import TritonBackend
 from lamina_inductor.ir.interpret_program import run_program
-from lamina_prims import operator
+from lamina_prims import decompose, operator, ops
 from lamina_prims.modes import creating
 
 COUNT, BATCH = int(os.environ.get("LAMINA_RANDOM_GRAPHS", "60")), 20
@@ -63,3 +63,34 @@ def test_random_orders_of_memory(first: int) -> None:
         except BaseException as problem:
             problem.add_note(f"seed {seed}")
             raise
+
+
+WRITES: dict[str, tuple[Any, int]] = {
+    "in place": (lambda x, y: ((), [(x, ops.add(x, ops.permute(y, (1, 0))))]), 1),
+    "the old value is returned": (
+        lambda x, y: ((ops.mul(x, ops.permute(y, (1, 0))),), [(x, ops.neg(ops.permute(y, (1, 0))))]), 1,
+    ),
+    "its own transposed value": (lambda x, y: ((), [(x, ops.add(x, ops.permute(x, (1, 0))))]), 2),
+    "both are turned": (lambda x, y: ((), [(x, ops.permute(y, (1, 0))), (y, ops.permute(x, (1, 0)))]), 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_inputs_are_written_after_they_were_read(case: str) -> None:
+    fn, most = WRITES[case]
+    graph, arrays = Graph(), [floats(70, 70), floats(70, 70)]
+    builder = GraphBuilder(graph)
+    results, writes = fn(*[builder.proxy(graph.placeholder(f"x{k}", spec=spec_of(a))) for k, a in enumerate(arrays)])
+    for target, value in writes:
+        ops.copy_to(target, value)
+    graph.output(tuple(r.node for r in results))
+    program = TritonBackend().emit(decompose(graph, level="prims"))
+    assert len(program.launches) <= most
+    wanted = [np.array(v) for _, v in fn(*arrays)[1]]
+    run_program(program.program, arrays)
+    for want, array in zip(wanted, arrays, strict=False):
+        same(array, want)
+    for kernel in program.kernels:
+        stored = re.findall(r"tl\.store\((b\d)", kernel.source)
+        waits = any(f"tl.load({b}" in kernel.source for b in stored) and kernel.tile.y > 0
+        assert ("tl.debug_barrier()" in kernel.source) == waits

@@ -71,6 +71,13 @@ CASES: dict[str, Case] = {
             {"a": 0, "b": 5},
         ), 1,
     ),
+    "transposed operands of several sizes": Case(
+        lambda *t: tuple([ops.add(ops.permute(x, (1, 0)), y) for x, y in zip(t[::2], t[1::2], strict=True)]),
+        tuple(shape for n in NAMES for shape in ((n, 24), (24, n))),
+        (
+            dict(zip(NAMES, (33, 512, 70, 1, 129), strict=True)), dict(zip(NAMES, (0, 7, 0, 65, 0), strict=True)),
+        ), 1,
+    ),
     "images to channels last": Case(
         lambda x, y: ops.add(ops.permute(x, (0, 2, 3, 1)), y), (("a", 24, "b", "c"), ("a", "b", "c", 24)),
         ({"a": 2, "b": 7, "c": 9}, {"a": 1, "b": 1, "c": 1}, {"a": 3, "b": 0, "c": 2}), 1,

@@ -42,11 +42,11 @@ def write_tiles(writer: PhaseWriter, phase: Loop) -> None:
         writer.add(f"{phase.axis.name} = {rest}")
     writer.shapes[phase.axis.name] = frozenset()
     body = _by_layout(loops[-1].body, [loop.axis for loop in loops])
+    updated = {s.buffer for s in body if type(s) is Load}
     for stmt in body:
-        if type(stmt) is Store and _is_updated(body, stmt):
-            writer.add("tl.debug_barrier()")  # another thread may read the old element
-            break
-    for stmt in body:
+        if type(stmt) is Store and stmt.buffer in updated:
+            writer.add("tl.debug_barrier()")  # the old element may be another thread's to read
+            updated = set()
         writer.statement(stmt)
 
 
@@ -71,10 +71,6 @@ def _begin_axis(writer: PhaseWriter, loop: Loop, dim: str, rest: str, last: bool
         writer.add(f"inside_{dim} = {name} < {writer.index(loop.extent)}")
         writer.masks[dim] = (f"inside_{dim}", frozenset(dim))
     return rest if count == "1" else f"{rest} // {count}"
-
-
-def _is_updated(body: list[Stmt], store: Store) -> bool:
-    return any(type(s) is Load and s.buffer == store.buffer for s in body)
 
 
 def _by_layout(body: tuple[Stmt, ...], axes: list[Symbol]) -> list[Stmt]:
