@@ -3,8 +3,6 @@ between warps; one along columns by a thread alone, where the tile is narrow alo
 
 from __future__ import annotations
 
-from lamina_fx.symbolic import Symbol
-
 from ...ir.kernel import Accumulate, Loop, walk
 from .tiles import Tile, power, upper, walks_kept
 
@@ -21,8 +19,11 @@ STEP = 4096
 AREA = 4096
 """Elements of a tile over several rows."""
 
-WIDTH, STEP_DOWN = 128, 16
-"""Columns side by side, and rows of a step through them."""
+WIDTH, COLUMN_AREA = 128, 2048
+"""Columns side by side, and elements of a step through them: a thread has some columns alone."""
+
+SECTOR, MANY_PROGRAMS = 8, 256
+"""Fewer columns side by side where there are few of them: at least so many float32 as memory moves together."""
 
 UNKNOWN_ROWS = 1 << 14
 """What a number of rows is taken for that is not known."""
@@ -32,16 +33,24 @@ def choose_scan_tile(phase: Loop, extent: int | None) -> Tile | None:
     """The tile of a phase with scans; ``extent``: as ``tiles.choose_tile``. None: it has none."""
     if not any(type(s) is Accumulate and s.running is not None for s in walk(phase.body)):
         return None
-    loops = [s for s in walk(phase.body) if type(s) is Loop and s.kind == "simd"]
-    return _tile(phase, loops[0].axis, extent, upper(loops[0].extent), len(loops))
-
-
-def _tile(phase: Loop, r: Symbol, extent: int | None, length: int | None, passes: int) -> Tile:
+    loops = [s for s in walk(phase.body) if type(s) is Loop]
+    passes = [s for s in loops if s.kind == "simd"]
     rows = UNKNOWN_ROWS if extent is None else power(extent)
-    if walks_kept(phase, r):
-        x = min(rows, WIDTH)
-        step = min(STEP_DOWN, power(length or STEP_DOWN))
-        return Tile(x, step, length is not None and length <= step, max(1, x * step // 2048))
+    length = upper(passes[0].extent)
+    if walks_kept(phase, passes[0].axis):
+        return _columns(rows, length, len(passes) < len(loops))
+    return _rows(rows, length, len(passes))
+
+
+def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
+    most = WIDTH if in_blocks else max(SECTOR, columns // MANY_PROGRAMS)
+    x = min(columns, most, WIDTH)
+    area = COLUMN_AREA if x == min(columns, WIDTH) else 2 * COLUMN_AREA
+    step = max(1, area // x) if length is None else min(max(1, area // x), power(length))
+    return Tile(x, step, length is not None and length <= step, max(1, x * step // 2048))
+
+
+def _rows(rows: int, length: int | None, passes: int) -> Tile:
     if length is None or length > (LONGER if passes > 1 else WHOLE_ROW):
         return Tile(1, STEP, warps=8)
     whole = power(length)
