@@ -81,6 +81,7 @@ def _statement(stmt: Any) -> str:
         return f"{stmt.accumulator} <- {_operand(stmt.value)}{at}{so_far}"
     if kind is Sort:
         what = f"{'places' if stmt.places else 'row'} of {stmt.value} {'down' if stmt.descending else 'up'}"
+        what = f"{'' if stmt.count is None else f'first {stmt.count} '}{what}"
         return f"{stmt.name}: {stmt.dtype} = sorted {what}"
     assert kind is Local
     return f"local {stmt.name}: {stmt.dtype}[{stmt.size}]"

@@ -257,7 +257,8 @@ class Emitter:
         if held is not dtype:  # equal when rounded is equal
             operand = self.let(dtype, "convert_element_type", operand)
         name = self.name("r")
-        self.statements.append(Sort(name, value.dtype, operand, plan.descending, plan.places))
+        count = plan.count if type(plan.count) is int else None
+        self.statements.append(Sort(name, value.dtype, operand, plan.descending, plan.places, count))
         found = name if compute_dtype(value.dtype) is value.dtype else self.let(held, "convert_element_type", name)
         self.mask = outer
         self.memo[value, index, None] = found

@@ -57,17 +57,63 @@ def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low
     return tl.reshape(h, x.shape)
 
 @triton.jit
+def lm_first_words(
+    x, n: tl.constexpr, m: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr
+):
+    h = lm_spread(x, n, high, low)
+    for stage in tl.static_range(1, m + 1):
+        for step in tl.static_range(stage):
+            y = lm_partner(h, n, stage - 1 - step)
+            h = tl.where(lm_swaps(h < y, h > y, n, stage - 1 - step, stage, own), y, h)
+    for level in tl.static_range(1, n - m + 1):
+        h = tl.min(h, n - m + 1 - level)
+        for step in tl.static_range(m):
+            y = lm_partner(h, n - level, m - 1 - step)
+            h = tl.where(lm_swaps(h < y, h > y, n - level, m - 1 - step, m, own), y, h)
+    return tl.reshape(h, [x.shape[0], 1 << m])
+
+@triton.jit
+def lm_repeat(x, columns: tl.constexpr):
+    rows: tl.constexpr = x.shape[0]
+    width: tl.constexpr = x.shape[1]
+    return tl.reshape(tl.broadcast_to(x[:, None, :], [rows, columns // width, width]), [rows, columns])
+
+@triton.jit
+def lm_lower_half(x, n: tl.constexpr, bit: tl.constexpr):
+    return tl.sum(tl.where(lm_upper(n, bit), 0, x), n - bit)
+
+@triton.jit
+def lm_first_pairs(
+    x, at, n: tl.constexpr, m: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr
+):
+    h = lm_spread(x, n, high, low)
+    p = lm_spread(at, n, high, low)
+    for stage in tl.static_range(1, m + 1):
+        for step in tl.static_range(stage):
+            h, p = lm_pair_step(h, p, n, stage - 1 - step, stage, own)
+    for level in tl.static_range(1, n - m + 1):
+        h, p = lm_pair_step(h, p, n - level + 1, m, n - level + 1, own)
+        h = lm_lower_half(h, n - level + 1, m)
+        p = lm_lower_half(p, n - level + 1, m)
+        for step in tl.static_range(m):
+            h, p = lm_pair_step(h, p, n - level, m - 1 - step, m, own)
+    return tl.reshape(h, [x.shape[0], 1 << m]), tl.reshape(p, [x.shape[0], 1 << m])
+
+@triton.jit
+def lm_pair_step(h, p, n: tl.constexpr, bit: tl.constexpr, stage: tl.constexpr, own: tl.constexpr):
+    y = lm_partner(h, n, bit)
+    q = lm_partner(p, n, bit)
+    less = (h < y) | ((h == y) & (p < q))
+    more = (h > y) | ((h == y) & (p > q))
+    swap = lm_swaps(less, more, n, bit, stage, own)
+    return tl.where(swap, y, h), tl.where(swap, q, p)
+
+@triton.jit
 def lm_sort_pairs(x, at, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     h = lm_spread(x, n, high, low)
     p = lm_spread(at, n, high, low)
     for stage in tl.static_range(1, n + 1):
         for step in tl.static_range(stage):
-            y = lm_partner(h, n, stage - 1 - step)
-            q = lm_partner(p, n, stage - 1 - step)
-            less = (h < y) | ((h == y) & (p < q))
-            more = (h > y) | ((h == y) & (p > q))
-            swap = lm_swaps(less, more, n, stage - 1 - step, stage, own)
-            h = tl.where(swap, y, h)
-            p = tl.where(swap, q, p)
+            h, p = lm_pair_step(h, p, n, stage - 1 - step, stage, own)
     return tl.reshape(h, x.shape), tl.reshape(p, x.shape)
 """
