@@ -62,7 +62,7 @@ def make(T: Any, config: Config, device: str = "cuda") -> Any:
             self.norm = nn.LayerNorm(width)
 
         def forward(self, tokens: Any) -> Any:
-            x = self.tokens(tokens) + self.places.weight
+            x = self.tokens(tokens) + self.places.weight[: tokens.shape[1]]
             for block in self.blocks:
                 x = block(x)
             return F.linear(self.norm(x), self.tokens.weight)

@@ -171,7 +171,9 @@ def test_symbolic_sizes_are_parameters() -> None:
     graph.output((ops.softmax(x, 0).node,))
     first, second, last = TritonBackend().emit(decompose(graph, level="prims")).launches
     assert first.sizes == second.sizes == last.sizes == (rows.expr,)
-    assert first.kernel.parameters[-1] == ("n_s0", "i64")
+    assert first.kernel.parameters[-1] == ("n_s0", "i32")
+    wide = TritonBackend().emit(decompose(graph, level="prims"), index_bits=64).launches[0]
+    assert wide.kernel.parameters[-1] == ("n_s0", "i64")
     assert first.grid == ((rows.expr + 511) // 512,) and last.grid == ((rows.expr + 63) // 64,)
 
 

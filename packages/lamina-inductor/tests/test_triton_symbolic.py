@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from triton_symbolic import CASES
+from triton_symbolic import CASES, INDEX_BITS
 from triton_templates import BF16, attention, backward, floats, gradients, kept_graph, matrices
 
 from lamina_inductor.backends.triton import TritonBackend, compile_ptx
@@ -32,8 +32,10 @@ def test_number_of_launches(name: str) -> None:
 
 
 def test_updates_of_unknown_sizes_move_16_bytes_at_once_in_whole_tiles() -> None:
-    (launch,) = TritonBackend().emit(CASES["adamw of several sizes"].graph()).launches
+    graph = CASES["adamw of several sizes"].graph()
+    narrow, launch = (TritonBackend().emit(graph, index_bits=bits).launches[0] for bits in INDEX_BITS)
     text = launch.kernel.source
+    assert "if (program + 1) * XBLOCK <= n:" in narrow.kernel.source
     assert "if (program.to(tl.int64) + 1) * XBLOCK <= n:" in text
     assert text.index("tl.load(b0 + i0)") < text.index("return") < text.index("tl.load(b0 + i0, inside_x")
     (cells,) = launch.buffers
@@ -46,15 +48,18 @@ def test_an_unknown_number_of_short_rows_is_put_together() -> None:
 
 
 @TRITON
-@pytest.mark.parametrize("key", [f"{name}: {sizes}" for name, case in CASES.items() for sizes in case.sizes])
+@pytest.mark.parametrize(
+    "key", [f"{name}: {sizes}, {bits}" for name, case in CASES.items() for sizes in case.sizes for bits in INDEX_BITS]
+)
 def test_kernels_compute_what_the_references_do(key: str, report: dict[str, str | None]) -> None:
     assert report[key] is None, report[key]
 
 
 @TRITON
+@pytest.mark.parametrize("bits", INDEX_BITS)
 @pytest.mark.parametrize("name", CASES)
-def test_kernels_compile(name: str) -> None:
-    for kernel in TritonBackend().emit(CASES[name].graph()).kernels:
+def test_kernels_compile(name: str, bits: int) -> None:
+    for kernel in TritonBackend().emit(CASES[name].graph(), index_bits=bits).kernels:
         assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx
 
 
@@ -78,11 +83,12 @@ TEMPLATES: dict[str, tuple[Any, tuple[Any, ...], tuple[int, ...]]] = {
 
 
 @TRITON
+@pytest.mark.parametrize("bits", INDEX_BITS)
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_templates_of_unbounded_sizes_compile(name: str) -> None:
-    """What the planner chooses; indices have 64 bits, a descriptor's have 32."""
+def test_templates_of_unbounded_sizes_compile(name: str, bits: int) -> None:
+    """What the planner chooses; a descriptor's indices have 32 bits."""
     fn, inputs, symbolic = TEMPLATES[name]
-    kernels = TritonBackend().emit(kept_graph(fn, inputs, symbolic)).kernels
+    kernels = TritonBackend().emit(kept_graph(fn, inputs, symbolic), index_bits=bits).kernels
     assert any("tl.dot" in kernel.source for kernel in kernels)
     for kernel in kernels:
         assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx

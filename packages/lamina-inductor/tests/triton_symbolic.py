@@ -12,7 +12,9 @@ from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import decompose, ops
 
-__all__ = ["CASES", "Case", "arrays_of"]
+__all__ = ["CASES", "INDEX_BITS", "Case", "arrays_of"]
+
+INDEX_BITS = (32, 64)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Run programs of symbolic sizes in Triton's interpreter: a process of its own, as ``triton_interpreted``.
 
-Prints one JSON object: "name: sizes" -> None, or what is wrong.
+Prints one JSON object: "name: sizes, index bits" -> None, or what is wrong.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import warnings
+from itertools import product
 from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
@@ -16,7 +17,7 @@ os.environ["TRITON_INTERPRET"] = "1"  # read by @triton.jit when it decorates
 import numpy as np
 import triton_interpreted as base
 from triton.runtime import interpreter
-from triton_symbolic import CASES, Case, arrays_of
+from triton_symbolic import CASES, INDEX_BITS, Case, arrays_of
 
 from lamina_fx import Interpreter
 from lamina_inductor.backends.triton import TritonBackend
@@ -35,9 +36,9 @@ def count_by_scalars() -> None:
     interpreter._patch_lang_tensor = patched
 
 
-def check(case: Case, sizes: dict[str, int]) -> str | None:
+def check(case: Case, sizes: dict[str, int], index_bits: int) -> str | None:
     graph, arrays = case.graph(), arrays_of(case, sizes)
-    program = TritonBackend().emit(graph)
+    program = TritonBackend().emit(graph, index_bits=index_bits)
     if len(program.launches) != case.launches or program.externs:
         return f"{[launch.kernel.name for launch in program.steps]}"
     with creating(None):
@@ -55,11 +56,12 @@ def main(names: list[str]) -> None:
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     for name in names or CASES:
-        for sizes in CASES[name].sizes:
+        for sizes, bits in product(CASES[name].sizes, INDEX_BITS):
+            key = f"{name}: {sizes}, {bits}"
             try:
-                report[f"{name}: {sizes}"] = check(CASES[name], sizes)
+                report[key] = check(CASES[name], sizes, bits)
             except Exception as error:  # noqa: BLE001 - the test of this case says what it is
-                report[f"{name}: {sizes}"] = f"{type(error).__name__}: {error}"
+                report[key] = f"{type(error).__name__}: {error}"
     print(json.dumps(report))
 
 

@@ -421,8 +421,8 @@ class Instance:
     ("graphs", "function", "calls"),
     [
         (2, lambda x: x * 2 + 1, [(lt.ones(n),) for n in (4, 5, 6, 7)]),
-        (2, lambda x: x * 2 + 1, [(lt.ones(n),) for n in (4, 5, 1, 0)]),
-        (2, lambda x: x * 2 + 1, [(lt.ones(n),) for n in (1, 4, 5, 0)]),
+        (4, lambda x: x * 2 + 1, [(lt.ones(n),) for n in (4, 5, 1, 0)]),
+        (3, lambda x: x * 2 + 1, [(lt.ones(n),) for n in (1, 4, 5, 0)]),
         (2, lambda x, k: x * k, [(lt.ones(3), k) for k in (2, 3, 4, 0, 1, -1)]),
         (2, lambda x, k: x * k, [(lt.ones(3), k) for k in (1.5, 2.5, 3.5, 0.0, -0.0, float("inf"))]),
         (2, lambda x, k: x * k, [(lt.ones(3), k) for k in (True, False, True)]),

@@ -4,12 +4,13 @@
 // parameters before the launch, which costs a tenth of launching them. A library's product cannot be changed: what it reads of
 // moving inputs and writes of results lies in memory of the graph, which copies from and to the caller's. A program that was not
 // asked to be a graph is one only while copying takes less time than launching its steps would. Scratch memory is the stream's workspace, which all programs
-// share. For other sizes another graph is made; a few are kept.
+// share. For other sizes another graph is made, when they come a second time; a few are kept.
 #include "cuda_launcher.h"
 
 namespace {
 
-constexpr size_t kKept = 8;
+constexpr size_t kKept = 8, kSeen = 16;
+constexpr uint64_t kStale = 256; // a graph that so many calls did not use makes room for other sizes
 // On an H200, nanoseconds: new parameters for a kernel, a copy (of that many bytes a nanosecond), the launch of a step without a graph.
 constexpr int64_t kPatch = 360, kCopy = 1500, kBytes = 2000, kLaunch = 3000;
 constexpr int64_t kMuch = 64 << 20; // bytes that a graph does not copy without being asked to
@@ -193,6 +194,27 @@ bool warn(const GpuCall &call, GpuGraphs &graphs) {
                             call.plan.name, (Py_ssize_t)kKept) == 0;
 }
 
+// Have calls with these sizes come lately? Sizes that are new at each call are not worth a graph.
+bool come_again(GpuGraphs &graphs, const std::vector<int64_t> &sizes) {
+    for (const std::vector<int64_t> &seen : graphs.seen)
+        if (seen == sizes) return true;
+    if (graphs.seen.size() == kSeen) graphs.seen.erase(graphs.seen.begin());
+    graphs.seen.push_back(sizes);
+    return false;
+}
+
+// Is there room for one more graph, perhaps that of one that is not used any more?
+bool make_room(GpuGraphs &graphs) {
+    if (graphs.kept.size() < kKept) return true;
+    size_t oldest = 0;
+    for (size_t k = 1; k < kKept; ++k)
+        if (graphs.kept[k].used < graphs.kept[oldest].used) oldest = k;
+    if (graphs.calls - graphs.kept[oldest].used < kStale) return false;
+    drop(graphs.kept[oldest]);
+    graphs.kept.erase(graphs.kept.begin() + (Py_ssize_t)oldest);
+    return true;
+}
+
 // A graph for this call, not yet captured; false: there should be none.
 bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr workspace) {
     const GpuPlan &plan = call.plan;
@@ -207,9 +229,7 @@ bool prepare(GpuCall &call, GpuGraphs &graphs, GpuGraph &graph, DevicePtr worksp
     for (size_t b = 0; b < graph.own.size(); ++b)
         if (graph.own[b]) bytes += bytes_of(call, b), copying += kCopy + bytes_of(call, b) / kBytes;
     graphs.refused |= bytes > kMuch || copying > (int64_t)plan.steps.size() * kLaunch;
-    bool again = graphs.before == graph.sizes; // sizes that are new at each call are not worth it
-    graphs.before = graph.sizes;
-    return again && !graphs.refused;
+    return come_again(graphs, graph.sizes) && !graphs.refused;
 }
 
 } // namespace
@@ -224,11 +244,16 @@ bool lm_gpu_replay(GpuProgram *program, GpuCall &call, DevicePtr workspace) {
     GpuGraphs &graphs = *program->graphs;
     GpuGraph graph;
     if (graphs.rigid.empty()) learn(call.plan, graphs);
-    if (GpuGraph *found = find(call, graphs, workspace)) return run_graph(call, graphs, *found, workspace);
-    bool many = graphs.kept.size() >= kKept;
+    ++graphs.calls;
+    if (GpuGraph *found = find(call, graphs, workspace)) {
+        found->used = graphs.calls;
+        return run_graph(call, graphs, *found, workspace);
+    }
+    bool many = !graphs.refused && !make_room(graphs);
     if (graphs.refused || many || !prepare(call, graphs, graph, workspace))
         return (!many || warn(call, graphs)) && lm_gpu_fill_tables(call) && lm_gpu_run(call, workspace);
     if (!reserve(call, graph) || !run_graph(call, graphs, graph, workspace)) { drop(graph); return false; }
+    graph.used = graphs.calls;
     graphs.kept.push_back(std::move(graph));
     return true;
 }

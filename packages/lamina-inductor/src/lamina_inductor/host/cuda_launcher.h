@@ -17,6 +17,7 @@ struct GpuGraph {
     std::vector<TableCopy> tables; // in `memory`
     std::vector<Opaque> nodes;     // per launch step; null: its grid is empty
     std::vector<std::vector<uint64_t>> values;
+    uint64_t used = 0; // number of the call that ran it last
     Opaque graph = nullptr, exec = nullptr;
 };
 struct GpuGraphs {
@@ -24,7 +25,8 @@ struct GpuGraphs {
     std::vector<char> rigid;             // per buffer: named by steps that cannot be changed
     std::vector<std::vector<int>> users; // per buffer: launches that name it
     std::vector<char> moving;            // per input: it is copied, because its address has changed
-    std::vector<int64_t> before;         // sizes of the call before
+    std::vector<std::vector<int64_t>> seen; // sizes of calls without a graph, the latest last
+    uint64_t calls = 0;
     bool refused = false, warned = false;
 };
 

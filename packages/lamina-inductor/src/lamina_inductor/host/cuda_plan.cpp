@@ -209,20 +209,21 @@ void point(GpuPlan &plan) {
 
 bool lm_gpu_parse(GpuPlan &plan, PyObject *arguments, PyObject *keywords) {
     static const char *names[] = {"name", "device", "inputs", "outputs", "sizes", "slots", "operations", "constants", "workspace", "kernels",
-                                  "descriptors", "tables", "steps", "results", "host_call", "fail", "adapt", "checks", "captured", nullptr};
-    PyObject *in, *out, *size, *slot, *operation, *constant, *offsets, *kernel, *descriptor, *table, *step, *result, *call, *fail, *adapt;
+                                  "descriptors", "tables", "steps", "results", "host_call", "fail", "adapt", "checks", "captured", "narrow", "wider", nullptr};
+    PyObject *in, *out, *size, *slot, *operation, *constant, *offsets, *kernel, *descriptor, *table, *step, *result, *call, *fail, *adapt, *wider = nullptr;
     int checks, captured;
     PyTypeObject *t = &PyTuple_Type;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UiO!O!O!O!O!O!(iiO!)O!O!O!O!O!OOOpi", const_cast<char **>(names), &plan.name, &plan.device,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UiO!O!O!O!O!O!(iiO!)O!O!O!O!O!OOOpi|iO", const_cast<char **>(names), &plan.name, &plan.device,
                                      t, &in, t, &out, t, &size, t, &slot, t, &operation, t, &constant, &plan.workspace_bytes,
                                      &plan.blas_offset, t, &offsets, t, &kernel, t, &descriptor, t, &table, t, &step, t, &result, &call, &fail,
-                                     &adapt, &checks, &captured)) {
+                                     &adapt, &checks, &captured, &plan.narrow, &wider)) {
         plan.name = nullptr;
         return false;
     }
     Py_INCREF(plan.name);
     plan.host_call = Py_NewRef(call), plan.fail = Py_NewRef(fail), plan.adapt = Py_NewRef(adapt);
     plan.checks = checks, plan.captured = captured;
+    plan.wider = Py_XNewRef(wider);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constant); ++i) plan.constants.push_back(Py_NewRef(PyTuple_GET_ITEM(constant, i)));
     bool fine = numbers(offsets, &plan.workspace_offsets) && slots(plan, slot, operation, size) && inputs(plan, in) && outputs(plan, out) &&
                 kernels(plan, kernel) && descriptors(plan, descriptor) && tables(plan, table) && steps(plan, step) && results(plan, result);
@@ -238,14 +239,31 @@ void lm_gpu_clear(GpuPlan &plan) {
     Py_XDECREF(plan.host_call);
     Py_XDECREF(plan.fail);
     Py_XDECREF(plan.adapt);
+    Py_XDECREF(plan.wider);
+    Py_XDECREF(plan.wide);
 }
+
+namespace {
+
+// Sizes beyond 64 bits stay at the end: they are compared with limits, and no memory is as large.
+int64_t sum(int64_t a, int64_t b) {
+    int64_t result;
+    return __builtin_add_overflow(a, b, &result) ? (a < 0 ? INT64_MIN : INT64_MAX) : result;
+}
+
+int64_t times(int64_t a, int64_t b) {
+    int64_t result;
+    return __builtin_mul_overflow(a, b, &result) ? ((a < 0) != (b < 0) ? INT64_MIN : INT64_MAX) : result;
+}
+
+} // namespace
 
 void lm_gpu_evaluate(const GpuPlan &plan, int64_t *slots) {
     for (const Operation &o : plan.operations) {
         int64_t a = slots[o.a], b = slots[o.b], result = 0;
         switch (o.code) {
-        case kAdd: result = a + b; break;
-        case kMultiply: result = a * b; break;
+        case kAdd: result = sum(a, b); break;
+        case kMultiply: result = times(a, b); break;
         case kFloorDivide: result = b ? a / b - ((a % b != 0) && ((a < 0) != (b < 0))) : 0; break;
         case kModulo: result = b ? (a % b + b) % b : 0; break;
         case kMinimum: result = a < b ? a : b; break;

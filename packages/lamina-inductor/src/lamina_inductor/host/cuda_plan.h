@@ -110,6 +110,9 @@ struct GpuPlan {
     std::vector<DevicePtr> constants_at;
     std::vector<int> workspace_offsets; // slots, of the buffers in the workspace
     int workspace_bytes = 0;            // slot
+    int narrow = -1;                    // slot: do indices of 32 bits, which its kernels have, do for these sizes; -1: for all
+    PyObject *wider = nullptr;          // gives the program for other sizes
+    PyObject *wide = nullptr;           // which it gave
     int blas_offset = -1;               // slot: where in the workspace cuBLAS may work
     std::vector<GpuKernel> kernels;
     std::vector<std::unique_ptr<Descriptor>> descriptors;

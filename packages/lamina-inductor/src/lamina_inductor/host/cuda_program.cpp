@@ -76,6 +76,12 @@ PyObject *call_inside(GpuProgram *program, GpuCall &call) {
     return done ? lm_gpu_finish(call) : nullptr;
 }
 
+// The program for sizes that need wider indices.
+PyObject *wide_program(GpuPlan &plan) {
+    if (!plan.wide) plan.wide = PyObject_CallNoArgs(plan.wider);
+    return plan.wide;
+}
+
 PyObject *call_with(GpuProgram *program, PyObject *const *arguments, Py_ssize_t given, std::vector<Opaque> *marks) {
     GpuPlan &plan = *program->plan;
     if (given != (Py_ssize_t)plan.inputs.size())
@@ -83,7 +89,12 @@ PyObject *call_with(GpuProgram *program, PyObject *const *arguments, Py_ssize_t 
     if (!lm_gpu_error_check(plan)) return nullptr;
     GpuCall call(plan);
     call.marks = marks;
-    if (!lm_gpu_read_inputs(call, arguments) || !lm_gpu_find_sizes(call) || !lm_gpu_check_inputs(call)) return nullptr;
+    if (!lm_gpu_read_inputs(call, arguments) || !lm_gpu_find_sizes(call)) return nullptr;
+    if (plan.narrow >= 0 && !call.slots[plan.narrow]) {
+        PyObject *wide = wide_program(plan);
+        return wide ? PyObject_Vectorcall(wide, arguments, (size_t)given, nullptr) : nullptr;
+    }
+    if (!lm_gpu_check_inputs(call)) return nullptr;
     Opaque before = nullptr;
     if (!lm_cuda_enter(plan.device, &before)) return nullptr;
     call.stream = call.abi->stream(plan.device);
@@ -101,6 +112,14 @@ PyObject *program_call(PyObject *self, PyObject *const *arguments, size_t flags,
 PyObject *time_steps(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     std::vector<Opaque> marks;
     return call_with(reinterpret_cast<GpuProgram *>(self), arguments, given, &marks);
+}
+
+PyObject *fits(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    GpuPlan &plan = *reinterpret_cast<GpuProgram *>(self)->plan;
+    GpuCall call(plan);
+    if (given != (Py_ssize_t)plan.inputs.size()) return PyErr_Format(PyExc_TypeError, "%U takes %zd inputs", plan.name, (Py_ssize_t)plan.inputs.size());
+    if (!lm_gpu_read_inputs(call, arguments) || !lm_gpu_find_sizes(call)) return nullptr;
+    return PyBool_FromLong(plan.narrow < 0 || call.slots[plan.narrow]);
 }
 
 void program_dealloc(PyObject *self) {
@@ -156,6 +175,8 @@ PyMemberDef members[] = {
 PyMethodDef methods[] = {
     {"time_steps", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(time_steps)), METH_FASTCALL,
      "Run with these inputs; milliseconds of each step, in order. The results are dropped."},
+    {"fits", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)(void)>(fits)), METH_FASTCALL,
+     "Whether its indices are wide enough for inputs of these sizes."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {

@@ -305,6 +305,7 @@ class Program:
         checks: error words.
         writes: numbers of the inputs that are written (write-backs).
         device: where everything lives.
+        narrow: sizes without a bound are so small that 31 bits do for indices; whoever runs it makes sure of that.
     """
 
     name: str
@@ -319,6 +320,7 @@ class Program:
     checks: tuple[Check, ...] = ()
     writes: tuple[int, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
+    narrow: bool = False
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

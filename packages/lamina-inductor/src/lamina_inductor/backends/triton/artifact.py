@@ -32,7 +32,7 @@ from .gpu_plan import GpuPlan
 
 __all__ = ["GpuArtifact", "GpuDescription", "from_bytes", "images_of", "to_bytes"]
 
-_MAGIC = b"LMGPU004"
+_MAGIC = b"LMGPU005"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -103,6 +103,35 @@ def from_bytes(data: bytes) -> GpuDescription:
     return GpuDescription(**fields)
 
 
+class Wider:
+    """The same graph with indices of 64 bits, compiled when a call's sizes first need it; ``compile`` does that."""
+
+    __slots__ = ("compile", "name", "wide")
+
+    def __init__(self, name: str, compile: Callable[[], GpuArtifact] | None) -> None:
+        self.name, self.compile = name, compile
+        self.wide: GpuArtifact | None = None
+
+    def artifact(self) -> GpuArtifact:
+        """The artifact for any sizes.
+
+        Raises:
+            RuntimeError: it was read from a file that holds none.
+        """
+        if self.wide is None:
+            if self.compile is None:
+                raise RuntimeError(
+                    f"{self.name}: these sizes need indices of 64 bits, and the stored program has 32; compile it with "
+                    "options={'index_bits': 64} and save that"
+                )
+            self.wide = self.compile()
+        return self.wide
+
+    def __call__(self) -> Any:
+        """What the launcher calls in place of its own program."""
+        return self.artifact().function
+
+
 class GpuArtifact:
     """A compiled graph. Call it with tensors, in the order of the graph's placeholders; it returns a tuple.
 
@@ -113,14 +142,21 @@ class GpuArtifact:
         function: what a call runs; calling it directly saves a Python frame.
     """
 
-    __slots__ = ("_entry", "description", "function", "kernels", "name", "source")
+    __slots__ = ("_entry", "_wider", "description", "function", "kernels", "name", "source")
 
-    def __init__(self, description: GpuDescription, code: bytes, entry: Entry | None = None) -> None:
+    def __init__(
+        self,
+        description: GpuDescription,
+        code: bytes,
+        entry: Entry | None = None,
+        wider: Callable[[], GpuArtifact] | None = None,
+    ) -> None:
         self.description = description
         self.name = description.name
         self.kernels = description.kernels
         self.source = description.source
-        self.function: Any = _program(description, code)
+        self._wider = None if description.plan.narrow < 0 else Wider(description.name, wider)
+        self.function: Any = _program(description, code, self._wider)
         self._entry = entry
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
@@ -139,6 +175,8 @@ class GpuArtifact:
 
         Where the device is idle before the call, times of the first steps hold the host's: call the artifact before.
         """
+        if self._wider is not None and not self.function.fits(*inputs):
+            return self._wider.artifact().time_steps(*inputs)
         plan, images = self.description.plan, self.description.images
         names = [images[what[0]][0] if kind == "launch" else kind for kind, what in plan.steps]
         times = self.function.time_steps(*inputs)
@@ -168,8 +206,12 @@ class GpuArtifact:
         return GpuArtifact.open(saved_entry(path))
 
     @staticmethod
-    def open(entry: Entry, description: GpuDescription | None = None) -> GpuArtifact:
-        """The artifact of a cache entry.
+    def open(
+        entry: Entry,
+        description: GpuDescription | None = None,
+        wider: Callable[[], GpuArtifact] | None = None,
+    ) -> GpuArtifact:
+        """The artifact of a cache entry. ``wider`` compiles one for larger sizes.
 
         Raises:
             ArtifactError: it cannot be read.
@@ -179,7 +221,7 @@ class GpuArtifact:
             code = entry.path.read_bytes()[: entry.library_bytes]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArtifactError(f"the artifact in {entry.path} cannot be read ({error}); compile again") from error
-        return GpuArtifact(found, code, entry)
+        return GpuArtifact(found, code, entry, wider)
 
 
 def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, int, int, bool], ...]:
@@ -187,7 +229,7 @@ def images_of(compiled: Sequence[CompiledKernel]) -> tuple[tuple[str, int, int, 
     return tuple([(k.name, len(k.cubin), k.shared, 32 * k.warps, k.clusters, k.cooperative) for k in compiled])
 
 
-def _program(description: GpuDescription, code: bytes) -> Any:
+def _program(description: GpuDescription, code: bytes, wider: Wider | None) -> Any:
     plan, at = description.plan, 0
     kernels = []
     for name, size, *launch in description.images:
@@ -214,6 +256,8 @@ def _program(description: GpuDescription, code: bytes) -> Any:
         adapt=_adapter(description),
         checks=plan.checks,
         captured=0 if plan.device_steps else description.captured,
+        narrow=plan.narrow,
+        wider=wider,
     )
 
 

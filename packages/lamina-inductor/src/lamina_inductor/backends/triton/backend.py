@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -67,11 +68,12 @@ class TritonBackend:
     keep: frozenset[str] = frozenset(("attention_with_lse", "attention_backward", "topk"))
     options: Mapping[str, tuple[Any, ...]] = MappingProxyType({
         "allow_tf32": (True, False), "cuda_graphs": (True, False, None), "deterministic": (True, False),
-        "max_autotune": (True, False),
+        "index_bits": (32, 64), "max_autotune": (True, False),
     })  # fmt: skip
     """Names and values in ``compile(options=...)``: may products of float32 round their operands; run as a CUDA graph
     (True: even where inputs or results must be copied for it, False: never); add up by index in a certain order, by the
-    reference; choose templates and their tiles by measuring."""
+    reference; 32: symbolic sizes that need indices of 64 bits have a program of their own, compiled when they come;
+    choose templates and their tiles by measuring."""
 
     def __init__(self, planner: Planner | None = None) -> None:
         self.planner = planner
@@ -94,19 +96,21 @@ class TritonBackend:
         planner: Planner | None = None,
         deterministic: bool = False,
         made: Callable[[TritonKernel], None] | None = None,
+        index_bits: int = 32,
     ) -> TritonProgram:
         """The kernels of a graph of strict primitives, and how they are launched.
 
         ``externs``: steps without a generated kernel (products, convolutions, operators that run by their reference,
         complex numbers) are listed; False: they are an error. ``deterministic``: no kernel adds with atomics. ``made``
-        is told of the templates' kernels, which take longest to compile, before the others are printed.
+        is told of the templates' kernels, which take longest to compile, before the others are printed. ``index_bits``:
+        32 takes symbolic sizes for small enough (``TritonProgram.below`` says when they are), 64 does not.
 
         Raises:
             NotImplementedError: with ``externs=False`` there is such a step; the message names it and the user's line.
         """
         chosen = planner or self.planner or TemplatePlanner()
         program = self.program(graph, name=name, deterministic=deterministic)
-        result = emit_program(with_dense_products(program), chosen, made)
+        result = emit_program(with_dense_products(program), chosen, made, index_bits)
         if not externs and result.externs:
             raise result.externs[0].refuse()
         return result
@@ -131,25 +135,36 @@ class TritonBackend:
             RuntimeError: there is no GPU to compile for, or the graph's tensors are on several.
             MissingTriton: triton is not installed.
         """
-        options = dict(options or {})
-        info = gpu_info(device_index(graph))
+        return self._compile(graph, name, dict(options or {}), gpu_info(device_index(graph)))
+
+    def _compile(self, graph: Graph, name: str, options: dict[str, Any], info: GpuInfo) -> GpuArtifact:
         key = artifact_key(graph, options, info)
+        wider = partial(self._compile, graph, name, options | {"index_bits": 64}, info)
         if key is None:
-            return self._build(graph, name, options, info, None)
-        found = find_artifact(key, info)
+            return self._build(graph, name, options, info, None, wider)
+        found = find_artifact(key, info, wider=wider)
         if found is not None:
             return found
         with default_store().only_one(key):
-            return find_artifact(key, info) or self._build(graph, name, options, info, key)
+            found = find_artifact(key, info, wider=wider)
+            return found or self._build(graph, name, options, info, key, wider)
 
-    def _build(self, graph: Graph, name: str, options: dict[str, Any], info: GpuInfo, key: str | None) -> GpuArtifact:
+    def _build(
+        self,
+        graph: Graph,
+        name: str,
+        options: dict[str, Any],
+        info: GpuInfo,
+        key: str | None,
+        wider: Callable[[], GpuArtifact],
+    ) -> GpuArtifact:
         begun = begin(info.sm) if len(graph.nodes) >= _MANY_NODES else None
         planner = self.planner or _planner(info, device_index(graph), options)
-        in_order = bool(options.get("deterministic"))
+        asked = {"deterministic": bool(options.get("deterministic")), "index_bits": options.get("index_bits", 32)}
         with begun or nullcontext():
             made = None if begun is None else begun.add
-            emitted = self.emit(graph, name=name, planner=planner, deterministic=in_order, made=made)
-            return build_artifact(graph, emitted, info, options, key, begun=begun)
+            emitted = self.emit(graph, name=name, planner=planner, made=made, **asked)
+            return build_artifact(graph, emitted, info, options, key, begun=begun, wider=wider)
 
 
 def _planner(info: GpuInfo, device: int, options: dict[str, Any]) -> Planner:

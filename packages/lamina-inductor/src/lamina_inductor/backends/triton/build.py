@@ -6,6 +6,7 @@ artifact of another triton is made anew, unless there is no triton here: then it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,19 @@ def artifact_key(graph: Graph, options: dict[str, Any], info: GpuInfo) -> str | 
     return None if key is None else f"{key}-gpu"
 
 
-def find_artifact(key: str, info: GpuInfo, store: ArtifactStore | None = None) -> GpuArtifact | None:
-    """The stored artifact, if there is one that is whole, for this GPU, and made by the triton that is here."""
+def find_artifact(
+    key: str,
+    info: GpuInfo,
+    store: ArtifactStore | None = None,
+    wider: Callable[[], GpuArtifact] | None = None,
+) -> GpuArtifact | None:
+    """The stored artifact, if there is one that is whole, for this GPU, and made by the triton that is here. ``wider``
+    compiles one for larger sizes."""
     entry = (store or default_store()).find(key)
     if entry is None:
         return None
     try:
-        found = GpuArtifact.open(entry)
+        found = GpuArtifact.open(entry, wider=wider)
     except ArtifactError:
         return None
     here, made = toolchain(), found.description
@@ -77,8 +84,10 @@ def build_artifact(
     key: str | None,
     store: ArtifactStore | None = None,
     begun: Compilation | None = None,
+    wider: Callable[[], GpuArtifact] | None = None,
 ) -> GpuArtifact:
-    """Compile the kernels, and store the artifact under ``key``. ``begun``: what compiles some of them already.
+    """Compile the kernels, and store the artifact under ``key``. ``begun``: what compiles some of them already;
+    ``wider`` compiles an artifact for larger sizes.
 
     Raises:
         MissingTriton: triton is not installed.
@@ -91,14 +100,14 @@ def build_artifact(
     try:
         stored = to_bytes(description)
     except NotStorable:
-        return GpuArtifact(description, code)
+        return GpuArtifact(description, code, wider=wider)
 
     def write(path: Path) -> bytes:
         path.write_bytes(code)
         return stored
 
     entry = (store or default_store()).add(key, write) if key else None
-    return GpuArtifact(description, code, entry)
+    return GpuArtifact(description, code, entry, wider)
 
 
 def describe(

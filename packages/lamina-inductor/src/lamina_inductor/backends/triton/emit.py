@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lamina_fx.symbolic import as_expr
+from lamina_fx.symbolic import Expr, as_expr
 
 from ...ir.kernel import Kernel, Loop
 from ...ir.program import (
@@ -26,10 +26,11 @@ from .axis_tiles import choose_axis_tile
 from .bound_indices import ERROR
 from .crossed_tiles import choose_crossed_tile
 from .grids import program_count
-from .index_widths import is_large, needs_64_bits
+from .index_reach import most_of
+from .index_widths import is_large, largest_indices, needs_64_bits
 from .kernel_printer import PrintedPhase, print_phase
 from .literals import pointer_type
-from .program import ExternStep, TritonKernel, TritonLaunch, TritonProgram
+from .program import ExternStep, Scratch, TritonKernel, TritonLaunch, TritonProgram
 from .scan_tiles import choose_scan_tile
 from .sorting import choose_sort_tile
 from .tables import table_launches
@@ -50,13 +51,20 @@ class _Phase:
 
 
 def emit_program(
-    program: Program, planner: Planner | None = None, made: Callable[[TritonKernel], None] | None = None
+    program: Program,
+    planner: Planner | None = None,
+    made: Callable[[TritonKernel], None] | None = None,
+    index_bits: int = 32,
 ) -> TritonProgram:
     """Print every kernel of a program whose loops are those of ``schedule.grid_nest``.
 
     ``planner`` chooses templates for products, attention and convolutions. What Triton has no code for becomes an
     external step, as references on the host are. ``made`` is told of each template's kernel as soon as there is one.
+    ``index_bits``: 32: sizes without a bound are taken for small (``TritonProgram.below`` says how small); 64: they may
+    be large.
     """
+    program = replace(program, narrow=index_bits == 32)
+    below = largest_indices(program) if program.narrow else ()
     expansion = expand_steps(program, planner, made)
     program = replace(program, steps=tuple(expansion.planned))
     steps = [_without_copies(step, number) for number, step in enumerate(expansion.steps)]
@@ -84,7 +92,16 @@ def emit_program(
         else:
             result.append(_extern(step))
     kernels = {s.kernel.name: s.kernel for s in result if type(s) is TritonLaunch}
-    return TritonProgram(program.name, program, tuple(kernels.values()), tuple(result))
+    below = most_of([*below, *_scratch(result)]) if below else ()
+    return TritonProgram(program.name, program, tuple(kernels.values()), tuple(result), below)
+
+
+def _scratch(steps: list[TritonLaunch | ExternStep]) -> Iterator[Expr]:
+    """Bytes of the templates' own memory, where they depend on sizes."""
+    for step in steps:
+        for buffer in step.buffers if type(step) is TritonLaunch else ():
+            if type(buffer) is Scratch and isinstance(buffer.bytes, Expr):
+                yield buffer.bytes
 
 
 def _alike(parts: tuple[KernelCall, ...]) -> Iterator[list[KernelCall]]:
@@ -135,7 +152,7 @@ def _refused(call: KernelCall, reason: str) -> ExternStep:
 
 def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
     kernel = narrow_index_matches(calls[0].kernel)
-    wide = any(is_large(program.buffers[b]) for call in calls for b in call.buffers)
+    wide = any(is_large(program.buffers[b], program.narrow) for call in calls for b in call.buffers)
     wide = wide or any(needs_64_bits(kernel, sizes) for sizes in dict.fromkeys([call.sizes for call in calls]))
     phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
     result: list[_Phase] = []

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx.symbolic import Expr, Max, as_expr
+from lamina_fx.symbolic import And, Expr, Lt, Max, as_expr
 
 from ...ir.program import Buffer, Gemm, HostCall, Launch, Operand
+from . import index_widths
 from .compile import CompiledKernel
 from .device_steps import HostKernel, step_places
 from .program import ExternStep, Scratch, TensorDescriptor, TritonKernel, TritonLaunch, TritonProgram
@@ -32,7 +33,8 @@ _SCRATCH = "scratch"
 @dataclass(frozen=True)
 class GpuPlan:
     """What ``_cuda.Program`` takes, but for kernels' machine code and the functions it calls back (see
-    ``host/cuda_plan.cpp``); ``device_steps``: steps that run by their reference, by number."""
+    ``host/cuda_plan.cpp``); ``device_steps``: steps that run by their reference, by number; ``narrow``: slot of whether
+    indices of 32 bits do for a call's sizes, -1: for all."""
 
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
@@ -46,6 +48,7 @@ class GpuPlan:
     results: tuple[Any, ...]
     device_steps: tuple[Any, ...]
     checks: bool
+    narrow: int = -1
 
 
 def make_plan(
@@ -90,7 +93,7 @@ class _Planner:
         if any(kind == "product" for kind, _ in steps):
             blas, end = self.slots.slot(end), end + BLAS_WORKSPACE
         inputs, end = self._inputs(end)
-        offsets = self.slots.slots(self.offsets)
+        offsets, narrow = self.slots.slots(self.offsets), self._narrow()
         return GpuPlan(
             inputs=inputs,
             outputs=self._outputs(),
@@ -103,8 +106,13 @@ class _Planner:
             tables=tuple(self.tables),
             steps=tuple(steps),
             device_steps=tuple(self.device_steps),
+            narrow=narrow,
             checks=any(k.checks for k in self.emitted.kernels),
         )
+
+    def _narrow(self) -> int:
+        small = [Lt(bound, index_widths.LIMIT) for bound in self.emitted.below]
+        return self.slots.slot(And(*small) if len(small) > 1 else small[0]) if small else -1
 
     # -- buffers ---------------------------------------------------------------------------------------
 

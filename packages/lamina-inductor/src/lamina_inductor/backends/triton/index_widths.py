@@ -1,5 +1,8 @@
 """Whether the indices of a kernel need 64 bits: those into its buffers, and those that become values.
 
+Sizes that are symbols have no bound. A *narrow* program takes them for small enough: ``largest_indices`` lists what
+must stay below ``LIMIT`` for that, and the launcher asks it of the sizes of each call (``GpuArtifact``).
+
 >>> from lamina_fx.symbolic import Symbol
 >>> i = Symbol("i0", 0, 1023)
 >>> passes_31_bits(i * 4 + 3), passes_31_bits(i * 2**22)
@@ -14,22 +17,34 @@ from typing import Any
 from lamina_fx.symbolic import Expr, Integer, Sum, Symbol, as_expr
 
 from ...ir.kernel import BindIndex, IndexValue, Kernel, Load, Loop, Store, walk
-from ...ir.program import Buffer
+from ...ir.program import Buffer, KernelCall, Launch, Program
+from .index_reach import most_of, reached
 from .tiles import constant
 
-__all__ = ["is_large", "needs_64_bits", "passes_31_bits"]
+__all__ = ["LIMIT", "is_large", "largest_indices", "needs_64_bits", "passes_31_bits"]
 
 _SPARE = 1 << 16
 """How far beyond the last element the tile of the last program reaches."""
 
+LIMIT = (1 << 31) - _SPARE
+"""Indices of 32 bits stay below."""
 
-def is_large(buffer: Buffer) -> bool:
-    """May an index into the buffer need more than 31 bits? A size without a bound may be that large."""
+
+def is_large(buffer: Buffer, narrow: bool = False) -> bool:
+    """May an index into the buffer need more than 31 bits? A size without a bound may be that large.
+
+    ``narrow``: such sizes are taken for small.
+    """
+    extent = _extent(buffer)
+    upper = constant(extent.range()[1] if isinstance(extent, Expr) else extent)
+    return not narrow if upper is None else upper >= LIMIT
+
+
+def _extent(buffer: Buffer) -> Any:
     extent: Any = 1
     for size, stride in zip(buffer.shape, buffer.strides, strict=True):
         extent = extent + (size - 1) * stride
-    upper = constant(extent.range()[1] if isinstance(extent, Expr) else extent)
-    return upper is None or upper + _SPARE >= 1 << 31
+    return extent
 
 
 def needs_64_bits(kernel: Kernel, sizes: Sequence[Expr | int] = ()) -> bool:
@@ -37,13 +52,16 @@ def needs_64_bits(kernel: Kernel, sizes: Sequence[Expr | int] = ()) -> bool:
 
     The positions of an ``arange`` do, in memory that is small or none at all.
     """
+    return any(map(passes_31_bits, _indices_in(kernel, sizes)))
+
+
+def _indices_in(kernel: Kernel, sizes: Sequence[Expr | int]) -> Iterator[Any]:
+    """Every index, with the axes' bounds for these sizes."""
     given = {s: as_expr(v) for s, v in zip(kernel.sizes, sizes, strict=True)}
     axes = {s.axis: _in_call(s.axis, given) for s in walk(kernel.body) if type(s) is Loop}
-    return any(
-        passes_31_bits(expr.substitute(axes | given) if isinstance(expr, Expr) else expr)  # type: ignore[arg-type]
-        for stmt in walk(kernel.body)
-        for expr in _indices(stmt)
-    )
+    for stmt in walk(kernel.body):
+        for expr in _indices(stmt):
+            yield expr.substitute(axes | given) if isinstance(expr, Expr) else expr  # type: ignore[arg-type]
 
 
 def _in_call(axis: Symbol, given: dict[Symbol, Expr]) -> Symbol:
@@ -62,7 +80,7 @@ def passes_31_bits(expr: Any) -> bool:
 
 
 def _fits(bound: int) -> bool:
-    return -(1 << 31) <= bound < (1 << 31) - _SPARE
+    return -(1 << 31) <= bound < LIMIT
 
 
 def _indices(stmt: Any) -> Iterator[Any]:
@@ -74,3 +92,25 @@ def _indices(stmt: Any) -> Iterator[Any]:
         yield stmt.expr
     elif type(stmt) is BindIndex and stmt.size is not None:
         yield stmt.size
+
+
+# -- sizes without a bound -------------------------------------------------------------------------------
+
+
+def largest_indices(program: Program) -> tuple[Expr, ...]:
+    """What the indices of a program's kernels reach at most, where no number bounds it; each is below ``LIMIT`` where
+    32 bits do for all."""
+    found = [_extent(b) for b in program.buffers.values()]
+    asked: set[tuple[Kernel, tuple[Any, ...]]] = set()
+    for call in _calls(program):
+        if (call.kernel, call.sizes) not in asked:
+            asked.add((call.kernel, call.sizes))
+            found.extend([i for i in _indices_in(call.kernel, call.sizes) if not passes_31_bits(i)])
+    open_ = dict.fromkeys([e for e in found if isinstance(e, Expr) and None in e.range()])
+    return most_of([bound for e in open_ for bound in reached(e)])
+
+
+def _calls(program: Program) -> Iterator[KernelCall]:
+    for step in program.steps:
+        epilogue = getattr(step, "epilogue", None)
+        yield from step.parts if type(step) is Launch else () if epilogue is None else (epilogue,)

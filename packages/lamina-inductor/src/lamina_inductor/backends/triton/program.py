@@ -123,12 +123,17 @@ class ExternStep:
 
 @dataclass(frozen=True)
 class TritonProgram:
-    """A graph as launches and external steps; buffers, sizes, checks and results are those of ``program``."""
+    """A graph as launches and external steps; buffers, sizes, checks and results are those of ``program``.
+
+    ``below``: what indices may reach, by the sizes of a call; each is below ``index_widths.LIMIT``, or the program must
+    not be run.
+    """
 
     name: str
     program: Program
     kernels: tuple[TritonKernel, ...]
     steps: tuple[TritonLaunch | ExternStep, ...]
+    below: tuple[Expr, ...] = ()
 
     @property
     def externs(self) -> tuple[ExternStep, ...]:

@@ -105,7 +105,8 @@ class TemplatePlanner:
         sources = [b for p in prologues.values() for b in p.call.buffers]
         given = [step.left, step.right, step.out, *_operands_of(program, step.epilogue)]
         calls = [step.epilogue, *[p.call for p in prologues.values()]]
-        wide = _is_wide(program, *given, calls=calls) or any(is_large(program.buffers[b]) for b in sources)
+        wide = any(is_large(program.buffers[b], program.narrow) for b in sources)
+        wide = wide or _is_wide(program, *given, calls=calls)
         return gemm_launches(step, ranked[0], wide, self.gpu.multiprocessors, prologues)
 
     def _problem(self, step: Any, program: Program) -> tuple[Problem, Callable[[Candidate], Any]] | None:
@@ -193,7 +194,7 @@ def _operands_of(program: Program, call: KernelCall | None) -> list[Operand]:
 
 def _is_wide(program: Program, *operands: Operand, calls: Sequence[KernelCall | None] = ()) -> bool:
     """May an index into one of the operands' buffers need more than 31 bits, or one that these calls compute?"""
-    if any(is_large(program.buffers[o.buffer]) for o in operands):
+    if any(is_large(program.buffers[o.buffer], program.narrow) for o in operands):
         return True
     return any(c is not None and needs_64_bits(c.kernel, c.sizes) for c in calls)
 
