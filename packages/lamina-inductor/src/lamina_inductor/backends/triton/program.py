@@ -158,6 +158,7 @@ from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared 
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier as gl_mbarrier
 from triton.experimental.gluon.language.nvidia.hopper import tma as gl_tma
 from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma as gl_mma
+from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_init as gl_mma_init
 from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_wait as gl_mma_wait
 
 gl_load = gl_tma.async_load if hasattr(gl_tma, "async_load") else gl_tma.async_copy_global_to_shared

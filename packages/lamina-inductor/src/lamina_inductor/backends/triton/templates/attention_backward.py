@@ -16,6 +16,7 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
+from .attention_backward_overlap import overlapped_backward
 from .attention_sums import ROW_VALUES, load_row, row_sums, rows_of_head, scratch_for, store_row, total_lines
 from .attention_text import HELD, Scores, edge_tiles, held, lead_lines, padded, rows_at
 from .gemm import ceil_div
@@ -29,6 +30,8 @@ _NAMES = ("b", "h", "g")
 
 def attention_backward_launches(step: AttentionBackward, config: AttentionCandidate, wide: bool) -> list[TritonLaunch]:
     """The launches of a backward pass."""
+    if config.overlapped:
+        return overlapped_backward(step, config)
     rows, heads = scratch_for(step)
     result = [row_sums(step, rows, heads, wide, config.precision, step.grad_query is None)]
     if step.grad_query is not None:

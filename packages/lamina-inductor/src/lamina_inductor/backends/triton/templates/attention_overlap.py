@@ -26,7 +26,7 @@ from ..tiles import constant
 from .attention_text import LOG2E, Scores, can_describe_heads, lead_lines, offset_of
 from .kernel_text import KernelText
 
-__all__ = ["can_overlap", "has_gluon", "overlap_launch"]
+__all__ = ["can_overlap", "descriptor_layout", "has_gluon", "overlap_launch"]
 
 ORIGIN = (("", "attention_with_lse", ""),)
 
@@ -70,7 +70,7 @@ def overlap_launch(step: Attention, config: AttentionCandidate) -> TritonLaunch:
         operand = getattr(step, name)
         if operand is not None and name in scores.described:
             described, tile = scores.description(name)
-            text.descriptor(name, described, tile, layout=_layout(len(tile)))
+            text.descriptor(name, described, tile, layout=descriptor_layout(len(tile)))
         elif operand is not None:
             text.pointer(name, operand.dtype, operand)
     text.block(
@@ -254,7 +254,7 @@ class _Kernel:
         return [n for n, size, stride in pairs if constant(size) != 1 and constant(stride) != 0]
 
 
-def _layout(rank: int) -> str:
+def descriptor_layout(rank: int) -> str:
     """Tiles in shared memory as the matrix units read them."""
     return (
         f"NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank={rank}, transposed=False, "

@@ -22,6 +22,7 @@ from ....tune.candidates import GemmCandidate
 from ..literals import language_type
 from ..program import TritonLaunch
 from ..tiles import constant
+from .attention_overlap import descriptor_layout
 from .gemm import can_describe, ceil_div, described_operand, origins_of
 from .gemm_result import epilogue_writer, masks_of
 from .kernel_text import ANONYMOUS, KernelText
@@ -31,12 +32,6 @@ __all__ = ["can_take_turns", "turns_launch"]
 
 SECOND, LOADING = 232, 24
 """Registers of a thread in the second group, and in the warp that loads; the first group has what is left."""
-
-_LAYOUT = (
-    "NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2, transposed=False, fp4_padded=False, "
-    "cga_layout=[])"
-)
-"""Tiles in shared memory as the matrix units read them."""
 
 _MEMORY = ("lefts", "rights", "ready", "empty")
 
@@ -77,7 +72,7 @@ def turns_launch(step: Gemm, config: GemmCandidate, multiprocessors: int) -> Tri
         ("right", step.right, (config.block_k, config.block_n)),
     ):
         described, tile = described_operand(operand, block)
-        text.descriptor(name, described, tile, layout=_LAYOUT)
+        text.descriptor(name, described, tile, layout=descriptor_layout(2))
     functions = _Functions(step, config, text)
     kernel, buffers, sizes = text.finish(warps=4, origins=origins_of(step, {}))
     source = "\n\n".join([kernel.source, *functions.texts])
@@ -91,7 +86,7 @@ class _Functions:
 
     def __init__(self, step: Gemm, config: GemmCandidate, text: KernelText) -> None:
         self.step, self.config, self.text = step, config, text
-        self.m, self.n, self.k = (int(n) for n in (*step.out.shape[-2:], step.left.shape[-1]))
+        self.m, self.n, self.k = [constant(n) or 0 for n in (*step.out.shape[-2:], step.left.shape[-1])]
         self.turned = {name: constant(getattr(step, name).strides[-1]) != 1 for name in ("left", "right")}
         group = self._group()
         loads = self._loads()
@@ -206,7 +201,7 @@ class _Functions:
         self.text.add(
             f"lefts = gl.allocate_shared_memory({half}, [STAGES, {tiles['left']}], left.layout)",
             f"rights = gl.allocate_shared_memory({half}, [STAGES, {tiles['right']}], right.layout)",
-            f"staging: gl.constexpr = gl.{_LAYOUT}",
+            f"staging: gl.constexpr = gl.{descriptor_layout(2)}",
             f"staged0 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
             f"staged1 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
             "ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
@@ -231,7 +226,7 @@ class _Functions:
 def stage(text: KernelText, name: str, target: Operand, value: str) -> None:
     """Lines that store a tile by the copy engine, through the group's shared memory."""
     matrix = replace(target, shape=target.shape[-2:], strides=target.strides[-2:])
-    text.descriptor(name, matrix, (text.blocks["BLOCK_M"], text.blocks["BLOCK_N"]), layout=_LAYOUT)
+    text.descriptor(name, matrix, (text.blocks["BLOCK_M"], text.blocks["BLOCK_N"]), layout=descriptor_layout(2))
     text.add(
         "gl_tma.store_wait(0)",
         f"staged.store({value}.to({language_type(target.dtype)}))",
