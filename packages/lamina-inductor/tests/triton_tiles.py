@@ -73,6 +73,18 @@ TILE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x, y: ops.gelu(ops.add(ops.permute(x, (1, 0)), y)),
         (floats(96, 160, dtype=BF16), floats(160, 96, dtype=BF16)),
     ),
+    "matrix of whole bfloat16": (turned(1, 0), (floats(64, 128, dtype=BF16), floats(128, 64, dtype=BF16))),
+    "chains on both sides": (
+        lambda x, y: ops.mul(ops.exp(ops.permute(x, (1, 0))), ops.add(ops.tanh(y), y)),
+        (floats(64, 64), floats(64, 64)),
+    ),
+    "a transposed operand first": (
+        lambda x, y: ops.sub(y, ops.exp(ops.permute(x, (1, 0)))), (floats(64, 64), floats(64, 64)),
+    ),
+    "two transposed operands": (
+        lambda x, y, z: ops.add(ops.mul(ops.permute(x, (1, 0)), z), ops.exp(ops.permute(y, (1, 0)))),
+        tuple([floats(64, 64) for _ in range(3)]),
+    ),
     "matrix of doubles": (turned(1, 0), (floats(65, 40, dtype=np.float64), floats(40, 65, dtype=np.float64))),
     "matrix of bytes": (turned(1, 0), (whole(130, 70, dtype=np.int8), whole(70, 130, dtype=np.int8))),
     "matrix of booleans": (
