@@ -105,6 +105,65 @@ def compiled_training_on_the_second() -> str:
     return f"last loss {want[-1]:.4f}"
 
 
+class Stages(nn.Module):
+    """The first half on one GPU, the second on another; how large a batch was stays on the first."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__()
+        lamina.manual_seed(0)
+        self.first = nn.Sequential(nn.Linear(64, 128), nn.GELU()).to(first)
+        self.second = nn.Sequential(nn.LayerNorm(128), nn.Linear(128, 10)).to(second)
+        self.register_buffer("seen", lamina.zeros((), device=first))
+
+    def forward(self, x: Any) -> Any:
+        """From the first to the second."""
+        self.seen += x.shape[0]
+        return self.second(self.first(x).to(self.second[1].weight.device)).softmax(-1)
+
+
+def _staged(first: str, second: str, wrap: Callable[..., Any]) -> list[float]:
+    model = Stages(first, second)
+    adam = lamina.optim.AdamW(model.parameters(), lr=1e-2)
+    x, target = lamina.arange(32 * 64).reshape(32, 64).float().sin().to(first), (lamina.arange(32) % 10).to(second)
+
+    def step(x: Any, target: Any) -> Any:
+        adam.zero_grad()
+        loss = F.cross_entropy(model(x), target)
+        loss.backward()
+        adam.step()
+        return loss.detach()
+
+    run = wrap(step)
+    return [run(x[: 32 - k], target[: 32 - k]).item() for k in (0, 0, 0, 5, 7, 9)] + [model.seen.item()]
+
+
+@check
+def compiled_across_devices() -> str:
+    """Copies between GPUs inside compiled code, there and back, with writes, views and sizes that vary."""
+    run = lamina.compile(lambda x, y: ((x * 2).t().to(SECOND) + y).sum(0).to(FIRST) * x[0, 0], fullgraph=True)
+    for rows in (3, 5, 7):
+        x, y = lamina.rand(rows, 4), lamina.rand(4, rows)
+        want = ((x * 2).t() + y).sum(0) * x[0, 0]
+        close(run(x.to(FIRST), y.to(SECOND)), want, FIRST)
+
+    def apart(x: Any, y: Any) -> Any:
+        z = x.to(SECOND)
+        x.mul_(2)
+        y.copy_(x * 3)
+        return z + y, x + 1
+
+    x, y = lamina.rand(5), lamina.rand(5)
+    xs, ys = x.to(FIRST), y.to(SECOND)
+    got, want = lamina.compile(apart, fullgraph=True)(xs, ys), (7 * x, 2 * x + 1)
+    for a, b, device in zip((*got, xs, ys), (*want, 2 * x, 6 * x), (SECOND, FIRST, FIRST, SECOND), strict=True):
+        close(a, b, device)
+    want = _staged("cpu", "cpu", lambda f: f)
+    for wrap in (lamina.compile, lambda f: lamina.compile(f, mode="reduce-overhead")):
+        got = _staged(FIRST, SECOND, wrap)
+        assert max(abs(a - b) for a, b in zip(got, want, strict=True)) < 1e-3, (got, want)
+    return f"{lamina.compiler.summary().graphs} graphs"
+
+
 @check
 def copies_wait_for_the_work_before_them() -> str:
     """A copy to the other device comes after what the first one has still to do, and before what it does next."""

@@ -20,6 +20,7 @@ from lamina_tensor import are_deterministic_algorithms_enabled, from_numpy, is_g
 from lamina_tensor.amp import state_set
 
 from .backends import Backend, BackendError, DeviceBackend, check_device, cuda
+from .device_parts import DeviceProgram, gpus_of, split_devices
 from .lowering import lower_graph
 from .records import GraphRecord, forget, new_record
 
@@ -110,6 +111,16 @@ class GraphCompiler:
             lowered = lower_graph(graph, backend.keep, folder and folder / f"passes-{part}")
         record.note(f"prims:{part}", lowered)
         check_device(backend, lowered)
+        if backend.name == "triton" and len(gpus_of(lowered)) > 1:
+            return DeviceProgram(
+                split_devices(lowered),
+                lambda graph, number: self._compile_for(backend, graph, f"{part}_step_{number}", options, record),
+            )
+        return self._compile_for(backend, lowered, part, options, record)
+
+    def _compile_for(
+        self, backend: Backend, lowered: Graph, part: str, options: dict[str, Any], record: GraphRecord
+    ) -> Callable[..., Sequence[Any]]:
         with record.timed("backend"):
             artifact = _compiled(backend, lowered, part, options)
         record.keep(part, artifact)

@@ -99,7 +99,7 @@ int cuModuleLoadData(void **m, const void *image) {
     return 0;
 }
 int cuModuleUnload(void *m) { free(m); return 0; }
-int cuModuleGetFunction(void **f, void *, const char *name) { *f = strdup(name); return 0; }
+int cuModuleGetFunction(void **f, void *m, const char *) { *f = strdup((const char *)m); return 0; } // name@number
 int cuFuncSetAttribute(void *, int, int) { return 0; }
 int cuLaunchKernelEx(const Config *config, void *function, void **parameters, void **) {
     if (failing) {

@@ -70,6 +70,7 @@ class StubDevice:
     programs: list[TritonProgram] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
     copies: dict[str, Kernel] = field(default_factory=dict)
+    images: list[TritonKernel] = field(default_factory=list)
 
     @staticmethod
     def install(path: Path, replace_with: Callable[..., None]) -> StubDevice:
@@ -104,7 +105,12 @@ class StubDevice:
         """In place of the compiler."""
         if meanwhile is not None:
             meanwhile()
-        return [CompiledKernel(k.name, sm, "", f"{k.name}\0".encode(), 0, k.tile.warps) for k in kernels]
+        first = len(self.images)
+        self.images += kernels
+        return [
+            CompiledKernel(k.name, sm, "", f"{k.name}@{number}\0".encode(), 0, k.tile.warps)
+            for number, k in enumerate(kernels, first)
+        ]
 
     def emit(self, backend: TritonBackend, graph: Any, **options: Any) -> TritonProgram:
         """In place of ``TritonBackend.emit``: remembers the kernels' IR, which templates have none of."""
@@ -116,15 +122,16 @@ class StubDevice:
     # -- launches --------------------------------------------------------------------------------------
 
     def _on_launch(self, name: bytes, grid: Any, threads: int, shared: int, values: Any, count: int) -> None:
-        record = LaunchRecord(name.decode(), tuple(grid[:3]), threads, shared, tuple(values[:count]))
+        called, _, number = name.decode().partition("@")
+        record = LaunchRecord(called, tuple(grid[:3]), threads, shared, tuple(values[:count]))
         self.launches.append(record)
         try:
-            self._run(record)
+            self._run(record, int(number))
         except BaseException as error:  # noqa: BLE001 - ctypes would lose it
             self.errors.append(error)
 
-    def _run(self, record: LaunchRecord) -> None:
-        triton, kernel = self._find(record)
+    def _run(self, record: LaunchRecord, number: int) -> None:
+        triton, kernel = self._find(record, number)
         if triton.parameters[0][0] == "table":
             self._run_rows(record, triton, kernel)
             return
@@ -158,13 +165,14 @@ class StubDevice:
             arrays = [_memory(found[p.name], p.dtype) if p in phase else np.zeros(0) for p in kernel.params]
             run_kernel(kernel, arrays, _sizes(triton, kernel, found, found.get("programs", record.grid[0])))
 
-    def _find(self, record: LaunchRecord) -> tuple[TritonKernel, Kernel]:
-        """The kernel of the latest program that has one of this name, cut to the launched phase."""
-        for program in reversed(self.programs):
-            for kernel in program.kernels:
-                if kernel.name == record.name:
-                    return kernel, self._phase(program, kernel)
-        raise AssertionError(f"no kernel {record.name}")
+    def _find(self, record: LaunchRecord, number: int) -> tuple[TritonKernel, Kernel]:
+        """The kernel of this image (of another process: of the latest program that has one of its name), cut to the
+        launched phase."""
+        known = self.images[number] if number < len(self.images) else None
+        found = [(p, k) for p in reversed(self.programs) for k in p.kernels if k.name == record.name]
+        assert found, f"no kernel {record.name}"
+        program, kernel = next((pair for pair in found if pair[1] is known), found[0])
+        return kernel, self._phase(program, kernel)
 
     def _phase(self, program: TritonProgram, triton: TritonKernel) -> Kernel:
         for kernel in (*program.program.kernels, *self.copies.values()):

@@ -28,7 +28,8 @@ for check in two_devices.CHECKS:
 """
 
 NAMES = (
-    "compiled_function_on_each", "compiled_training_on_the_second", "compiled_on_a_stream_of_the_second",
+    "compiled_function_on_each", "compiled_training_on_the_second", "compiled_across_devices",
+    "compiled_on_a_stream_of_the_second",
     "errors_of_the_second", "random_numbers_of_each",
 )  # fmt: skip
 
