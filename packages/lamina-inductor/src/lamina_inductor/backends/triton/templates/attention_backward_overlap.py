@@ -73,16 +73,17 @@ class _Walk:
     def __init__(self, step: AttentionBackward, config: AttentionCandidate, rows: Scratch) -> None:
         self.step, self.config = step, config
         self.text = text = KernelText(language="gluon")
-        self.scores = Scores(
-            step, text, config.block_m, config.block_n, not self.of_queries,
-            frozenset(("query", "key", "value", "grad_out")),
-        )  # fmt: skip
+        block_m, block_n = config.block_m, config.block_n
+        if self.of_queries:  # the kept tile is the larger one
+            block_m, block_n = block_n, block_m
+        described = frozenset(("query", "key", "value", "grad_out"))
+        self.scores = Scores(step, text, block_m, block_n, not self.of_queries, described)
         for name in ("query", "key", "value", "grad_out"):
             described, tile = self.scores.description(name)
             text.descriptor(name, described, tile, layout=descriptor_layout(len(tile)))
         text.pointer("rows", float32, rows)
         text.block(
-            BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=self.scores.width, STAGES=config.stages,
+            BLOCK_M=block_m, BLOCK_N=block_n, WIDTH=self.scores.width, STAGES=config.stages,
             WARPS=config.warps,
         )  # fmt: skip
         self.half = language_type(step.query.dtype).replace("tl.", "gl.")

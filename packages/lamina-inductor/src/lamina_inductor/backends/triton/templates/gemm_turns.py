@@ -11,7 +11,7 @@ Source: the "ping-pong" schedule of CUTLASS 3 (its documentation, "Efficient GEM
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lamina_fx.symbolic import Expr, as_expr
@@ -46,20 +46,27 @@ def can_take_turns(step: Gemm) -> bool:
     return step.epilogue is None or _is_light(step.epilogue)
 
 
-def _is_light(call: KernelCall) -> bool:
-    """No checks, no wide matrices, one that is read: registers suffice."""
+MANY = 4
+"""So many matrices, the product among them, an epilogue moves in halves: otherwise registers do not suffice."""
+
+
+def _moves(call: KernelCall) -> list[Load | Store]:
+    """Loads and stores of matrices."""
     phase, statements = statements_of(call)
     axes = {phase.axis, *[s.axis for s in phase.body if type(s) is Loop]}
+    moves = [s for s in statements if isinstance(s, (Load, Store))]
+    return [s for s in moves if axes <= as_expr(s.index).free_symbols]
+
+
+def _matrices(call: KernelCall) -> int:
+    return len({(type(s), s.buffer) for s in _moves(call)})
+
+
+def _is_light(call: KernelCall) -> bool:
+    """No checks, no wide matrices, not many of them: registers suffice."""
     types = {p.name: p.dtype for p in call.kernel.params}
-    reads = 0
-    for stmt in statements:
-        if type(stmt) is BindIndex:
-            return False
-        if isinstance(stmt, (Load, Store)) and axes <= as_expr(stmt.index).free_symbols:
-            reads += type(stmt) is Load
-            if types[stmt.buffer].itemsize > 2:
-                return False
-    return reads <= 2  # the product is one
+    checked = any(type(s) is BindIndex for s in statements_of(call)[1])
+    return not checked and _matrices(call) <= MANY and all(types[s.buffer].itemsize <= 2 for s in _moves(call))
 
 
 def turns_launch(step: Gemm, config: GemmCandidate, multiprocessors: int) -> TritonLaunch:
@@ -153,8 +160,7 @@ class _Functions:
         """What a group of warps does."""
         steps = ceil_div(self.k, self.config.block_k)
         a, b = (f"{name}s.index(slot){'.permute((1, 0))' if self.turned[name] else ''}" for name in ("left", "right"))
-        behind = self._written(self._epilogue)
-        masks = masks_of(self.step, self.config)
+        behind = self._written(self._behind)
         return [
             "sums: gl.constexpr = gl.NVMMADistributedLayout("
             "version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16])",
@@ -174,21 +180,41 @@ class _Functions:
             *self._slot(2),
             "    acc = gl_mma_wait(0, deps=[acc])",
             "    gl_mbarrier.arrive(empty.index(used), count=1)",
-            "    m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, sums))",
-            "    n = start_n + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, sums))",
-            *([f"    inside_m = m[:, None] < {self.m}"] if "x" in masks else []),
-            *([f"    inside_n = n[None, :] < {self.n}"] if "r" in masks else []),
             *["    " + line for line in behind],
             "gl_tma.store_wait(0)",
         ]
 
-    def _epilogue(self) -> None:
+    def _behind(self) -> None:
+        """What follows on the tile, or on each half of its columns."""
+        self.slices = 2 if self.step.epilogue is not None and _matrices(self.step.epilogue) >= MANY else 1
+        columns, part = "BLOCK_N", "sums"
+        if self.slices > 1:
+            columns, part = f"BLOCK_N // {self.slices}", "part"
+            self.text.add(
+                f"acc_0, acc_1 = tl.split(tl.permute(tl.reshape(acc, [BLOCK_M, 2, {columns}]), [0, 2, 1]))",
+                "part: gl.constexpr = acc_0.type.layout",
+            )
+        masks = masks_of(self.step, self.config)
+        results = _Results(self.text, self.slices)
+        for number in range(self.slices):
+            at = f"start_n + {number} * ({columns})" if number else "start_n"
+            self.text.add(
+                *([f"acc = acc_{number}"] if self.slices > 1 else []),
+                f"m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, {part}))",
+                f"n = {at} + gl.arange(0, {columns}, layout=gl.SliceLayout(0, {part}))",
+                *([f"inside_m = m[:, None] < {self.m}"] if "x" in masks else []),
+                *([f"inside_n = n[None, :] < {self.n}"] if "r" in masks else []),
+            )
+            results.at = at
+            self._slice(results, masks, columns)
+
+    def _slice(self, results: _Results, masks: dict[str, str], columns: str) -> None:
         step = self.step
         if step.epilogue is None or not step.scratch:
-            stage(self.text, "out", step.out, "acc")
+            results.store("out", step.out, "acc")
         if step.epilogue is not None:
-            writer, statements = epilogue_writer(self.text, step, masks_of(step, self.config), _Staging)
-            writer.sizes = self.m, self.n
+            writer, statements = epilogue_writer(self.text, step, masks, _Staging)
+            writer.results, writer.sizes, writer.columns = results, (self.m, self.n), columns
             writer.write_all(statements)
 
     def _kernel(self) -> None:
@@ -196,14 +222,17 @@ class _Functions:
         constants = ", ".join(self.text.blocks)
         results = "".join([f"{name}, " for name in self._results])
         memory = ", ".join(_MEMORY)
+        columns = f"BLOCK_N // {self.slices}" if self.slices > 1 else "BLOCK_N"
         tiles = {name: ", ".join(map(str, self.text.pointers[name][1].block)) for name in ("left", "right")}
         given = f"{memory}, {{}}, {results}{constants}"
         self.text.add(
             f"lefts = gl.allocate_shared_memory({half}, [STAGES, {tiles['left']}], left.layout)",
             f"rights = gl.allocate_shared_memory({half}, [STAGES, {tiles['right']}], right.layout)",
             f"staging: gl.constexpr = gl.{descriptor_layout(2)}",
-            f"staged0 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
-            f"staged1 = gl.allocate_shared_memory({half}, [BLOCK_M, BLOCK_N], staging)",
+            *[
+                f"staged{group} = gl.allocate_shared_memory({half}, [{self.slices}, BLOCK_M, {columns}], staging)"
+                for group in (0, 1)
+            ],
             "ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
             "empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
             "for number in gl.static_range(STAGES):",
@@ -223,21 +252,34 @@ class _Functions:
 # -- results ---------------------------------------------------------------------------------------------
 
 
-def stage(text: KernelText, name: str, target: Operand, value: str) -> None:
-    """Lines that store a tile by the copy engine, through the group's shared memory."""
-    matrix = replace(target, shape=target.shape[-2:], strides=target.strides[-2:])
-    text.descriptor(name, matrix, (text.blocks["BLOCK_M"], text.blocks["BLOCK_N"]), layout=descriptor_layout(2))
-    text.add(
-        "gl_tma.store_wait(0)",
-        f"staged.store({value}.to({language_type(target.dtype)}))",
-        "gl_fence()",
-        f"gl_store({name}, [start_m, start_n], staged)",
-    )
+@dataclass(slots=True)
+class _Results:
+    """Stores of results by the copy engine, through the group's shared memory. slices: places in it; number: the one
+    whose turn it is; at: the first column."""
+
+    text: KernelText
+    slices: int
+    number: int = 0
+    at: str = ""
+
+    def store(self, name: str, target: Operand, value: str) -> None:
+        """Lines that store a tile."""
+        matrix = replace(target, shape=target.shape[-2:], strides=target.strides[-2:])
+        block = self.text.blocks["BLOCK_M"], self.text.blocks["BLOCK_N"] // self.slices
+        self.text.descriptor(name, matrix, block, layout=descriptor_layout(2))
+        self.text.add(
+            f"gl_tma.store_wait({self.slices - 1})",
+            f"staged.index({self.number}).store({value}.to({language_type(target.dtype)}))",
+            "gl_fence()",
+            f"gl_store({name}, [start_m, {self.at}], staged.index({self.number}))",
+        )
+        self.number = (self.number + 1) % self.slices
 
 
 class _Staging(TileWriter):
     """Stores whole matrices, rows of elements that lie together, by the copy engine."""
 
+    results: _Results
     sizes: tuple[int, int]
 
     def statement(self, stmt: Stmt) -> None:
@@ -249,7 +291,7 @@ class _Staging(TileWriter):
         assert type(stmt) is Store
         self.text.add(*self.lines)
         self.lines.clear()
-        stage(self.text, f"{stmt.buffer}_tile", target, str(stmt.value))
+        self.results.store(f"{stmt.buffer}_tile", target, str(stmt.value))
 
     def _target(self, stmt: Store) -> Operand | None:
         """Where the tile goes, if a descriptor can say it."""
