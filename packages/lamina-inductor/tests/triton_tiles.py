@@ -7,6 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from triton_corpus import layer_norm_backward
 
 from lamina_fx import bool_
 from lamina_prims import ops
@@ -149,6 +150,14 @@ ROW_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "norm stored transposed": (
         lambda x, y: ops.add(ops.permute(ops.layer_norm(x, (x.shape[-1],)), (1, 0)), y),
         (floats(70, 320), floats(320, 70)),
+    ),
+    "norm's gradients of transposed rows": (
+        lambda x, w, ct: layer_norm_backward(x, w, ops.permute(ct, (1, 0))),
+        (floats(1100, 72), floats(72), floats(72, 1100) / 32),
+    ),
+    "norm's gradients of few transposed rows": (
+        lambda x, w, ct: layer_norm_backward(x, w, ops.permute(ct, (1, 0))),
+        (floats(37, 200), floats(200), floats(200, 37)),
     ),
     "sums over transposed rows": (lambda x: ops.sum(ops.permute(x, (0, 2, 1)), -1), (floats(4, 70, 50),)),
     "sums of two formats": (

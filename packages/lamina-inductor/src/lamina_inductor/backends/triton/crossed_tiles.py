@@ -7,6 +7,8 @@ program.
 
 from __future__ import annotations
 
+from lamina_fx.symbolic import Symbol
+
 from ...ir.kernel import Let, Load, Loop, walk
 from .tiles import Tile, power, upper, walks
 
@@ -33,15 +35,15 @@ PROGRAMS = 256
 
 def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     """The tile of such a phase; ``extent``: as ``tiles.choose_tile``. None: it is another one."""
+    serial = next((s for s in phase.body if type(s) is Loop and s.kind == "serial"), None)
+    if serial is not None:
+        return _chunk(serial)
     loops = [s for s in phase.body if type(s) is Loop]
     if phase.kind != "parallel" or not loops or any(loop.kind != "simd" for loop in loops):
         return None
-    found = walks(phase, loops[0].axis)
-    across = [s for s, kept, reduced in found if kept > reduced]
-    if not across or not any(kept < reduced for _, kept, reduced in found):
+    size = _crossed(phase, loops[0].axis)
+    if size is None:
         return None
-    dtypes = {s.name: s.dtype for s in walk(phase.body) if isinstance(s, (Load, Let))}
-    size = min([dtypes[s.name if type(s) is Load else s.value].itemsize for s in across])  # type: ignore[union-attr, index]
     rows, length = UNKNOWN_ROWS if extent is None else extent, upper(loops[0].extent)
     x = max(1, min(SECTOR // size, power(rows // PROGRAMS + 1) // 2))
     r = None if length is None else power(length)
@@ -53,3 +55,26 @@ def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     while x < WIDE and 4 * x * r <= AREA:
         x *= 2
     return Tile(x, r, True, max(1, min(16, x * r // 1024)))
+
+
+def _chunk(serial: Loop) -> Tile | None:
+    """The same for a program that walks a chunk of rows (``schedule.late_nest``)."""
+    row = next(s for s in serial.body if type(s) is Loop)
+    size, rows, length = _crossed(serial, row.axis), upper(serial.extent), upper(row.extent)
+    if size is None or rows is None or length is None:
+        return None
+    x, r = min(SECTOR // size, power(rows)), power(length)
+    while x > 1 and x * r > AREA:
+        x //= 2
+    return Tile(x, r, True, max(1, min(16, x * r // 1024)), chunk=True) if x > 1 else None
+
+
+def _crossed(rows: Loop, r: Symbol) -> int | None:
+    """Bytes of an element that is read or written across rows, where others are along them; else None."""
+    found = walks(rows, r)
+    across = [s for s, kept, reduced in found if kept > reduced]
+    if not across or not any(kept < reduced for _, kept, reduced in found):
+        return None
+    dtypes = {s.name: s.dtype for s in walk(rows.body) if isinstance(s, (Load, Let))}
+    named = [s.name if type(s) is Load else s.value for s in across]  # type: ignore[union-attr]
+    return min([dtypes[n].itemsize if n in dtypes else 4 for n in named])  # type: ignore[index]
