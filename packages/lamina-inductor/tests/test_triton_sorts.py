@@ -1,23 +1,30 @@
-"""Sorts in tiles: what the loops for a grid mean, by the interpreter of kernel IR, and where there are none."""
+"""Sorts in tiles, and the largest of long rows: what the loops for a grid mean, by the interpreter of kernel IR; with
+triton, what the kernels compute, and that they compile."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tracing import spec_of
 from triton_corpus import floats, graph_of
-from triton_sorts import SORT_CASES, TOPK_CASES
+from triton_sorts import LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
 from triton_templates import kept_graph
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, float32
 from lamina_fx.symbolic import ShapeEnv
-from lamina_inductor.backends.triton import TritonBackend
+from lamina_inductor.backends.triton import TritonBackend, compile_ptx
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.lower.sorts import longest_row
 from lamina_prims import decompose, operator, ops
 from lamina_prims.modes import creating
+
+TRITON = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('triton')", reason="no triton here")
 
 
 def wanted(graph: Graph, inputs: Any) -> list[np.ndarray]:
@@ -86,3 +93,80 @@ def test_work_before_and_behind_is_in_the_kernel() -> None:
     (kernel,) = TritonBackend().emit(graph_of(*SORT_CASES["top p"][:2])).kernels
     assert kernel.source.count("lm_sort_words(") == 1
     assert kernel.tile.whole
+
+
+@pytest.mark.parametrize("name", LONG_TOPK)
+def test_the_largest_of_long_rows_have_kernels_of_their_own(name: str) -> None:
+    fn, inputs, units, launches = LONG_TOPK[name]
+    program = emit_with_parts(kept_graph(fn, inputs), units)
+    assert not program.externs
+    assert len(program.launches) == launches
+
+
+@pytest.mark.parametrize(
+    ("k", "dtype", "size"), [(257, np.float32, 9000), (5, np.int64, 9000), (5, np.float64, 9000), (5000, np.int8, 5000)]
+)
+def test_what_else_of_long_rows_is_sorted_by_the_library(k: int, dtype: Any, size: int) -> None:
+    x = np.zeros((2, size), dtype)
+    graph = kept_graph(lambda x: ops.topk(x, k), (x,))
+    program = TritonBackend().emit(graph)
+    assert [e.operator for e in program.externs] == ["topk"]
+    for got, want in zip(run_program(program.program, [x]), wanted(graph, [x]), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_results_of_topk_have_memory_of_their_own_size() -> None:
+    graph = kept_graph(lambda x: (*ops.topk(x, 3), *ops.kthvalue(x, 2)), (floats(4, 50),))
+    (output,) = [n for n in graph.nodes if n.op == "output"]
+    assert [tuple(r.spec.strides) for r in output.args[0]] == [(3, 1), (3, 1), (1,), (1,)]
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, str | None]:
+    script = Path(__file__).parent / "triton_sorts_interpreted.py"
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@TRITON
+@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK])
+def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
+    assert report[name] is None, report[name]
+
+
+COMPILED = (
+    "rows of 33",
+    "rows of 1024",
+    "sorted b",
+    "float64",
+    "uint32",
+    "columns",
+    "top p",
+    "largest",
+    "whole numbers",
+)
+
+
+@TRITON
+@pytest.mark.parametrize("sm", [80, 90])
+@pytest.mark.parametrize("name", [n for n in (*SORT_CASES, *TOPK_CASES) if any(part in n for part in COMPILED)])
+def test_kernels_compile(name: str, sm: int) -> None:
+    fn, inputs, _ = (SORT_CASES | TOPK_CASES)[name]
+    for kernel in TritonBackend().emit((kept_graph if name in TOPK_CASES else graph_of)(fn, inputs)).kernels:
+        _compiles(kernel, sm)
+
+
+@TRITON
+@pytest.mark.parametrize(("name", "sm"), [("parts", 90), ("short words in parts", 80)])
+def test_kernels_for_long_rows_compile(name: str, sm: int) -> None:
+    fn, inputs, units, _ = LONG_TOPK[name]
+    for kernel in emit_with_parts(kept_graph(fn, inputs), units).kernels:
+        _compiles(kernel, sm)
+
+
+def _compiles(kernel: Any, sm: int) -> None:
+    compiled = compile_ptx(kernel, sm)
+    assert f".visible .entry {kernel.name}(" in compiled.ptx
+    assert compiled.registers is None or 0 < compiled.registers <= 255
+    assert (compiled.spills or 0) <= 64 and compiled.shared <= 99 << 10

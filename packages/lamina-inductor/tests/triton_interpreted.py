@@ -212,7 +212,7 @@ def run(program: TritonProgram, inputs: list[np.ndarray]) -> tuple[list[np.ndarr
 
 
 _TYPES = {"*fp32": np.dtype(np.float32), "*fp16": np.dtype(np.float16), "*bf16": np.dtype(ml_dtypes.bfloat16)}
-_TYPES["*i32"] = np.dtype(np.int32)
+_TYPES |= {"*i32": np.dtype(np.int32), "*i64": np.dtype(np.int64)}
 
 
 def _argument(value: Any, memory: dict[str, np.ndarray], scratch: np.ndarray, kind: str = "") -> Any:

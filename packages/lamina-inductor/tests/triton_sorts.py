@@ -8,9 +8,13 @@ import ml_dtypes
 import numpy as np
 from triton_corpus import floats
 
+from lamina_fx import Graph
+from lamina_inductor.backends.triton import TritonBackend, TritonProgram
+from lamina_inductor.backends.triton.templates import topk
+from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_prims import operator, ops
 
-__all__ = ["SORT_CASES", "TOPK_CASES"]
+__all__ = ["LONG_TOPK", "SORT_CASES", "TOPK_CASES", "emit_with_parts"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -122,3 +126,39 @@ TOPK_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "of rows of one": (lambda x: ops.topk(x, 1, 1), (floats(5, 1),), 2),
 }  # fmt: skip
 """The same with ``topk`` kept."""
+
+
+def largest(k: int, dim: int = -1, most: bool = True) -> Any:
+    return lambda x: ops.topk(x, k, dim, most)
+
+
+def together(size: int) -> np.ndarray:
+    """The largest numbers are all of a group, and more than are collected."""
+    place = np.arange(size) % topk.GROUPS
+    return np.where(place == 5, 2.0, RNG.random(size))[None].astype(np.float32)
+
+
+LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
+    "one part": (largest(7), (special(2, 5000),), 1, 1),
+    "parts": (largest(50), (special(2, 20000),), 8, 2),
+    "short words": (largest(50), (special(2, 5000, dtype=BF16),), 1, 1),
+    "short words in parts": (largest(50), (floats(1, 40000, dtype=BF16),), 1, 2),
+    "smallest": (largest(9, most=False), (special(2, 5000),), 1, 1),
+    "of columns": (largest(9, 0), (special(5000, 3),), 1, 1),
+    "of a middle dimension": (largest(20, 1), (floats(2, 4500, 2),), 1, 1),
+    "equal numbers": (largest(64), (np.zeros((2, 9000), np.float32),), 1, 2),
+    "one": (largest(1), (floats(1, 5000),), 1, 1),
+    "many": (largest(256), (floats(1, 8192),), 1, 1),
+    "whole numbers": (largest(20), (RNG.integers(-99, 99, (2, 4500)).astype(np.int32),), 1, 1),
+    "unsigned": (largest(20), (RNG.integers(0, 255, (2, 4500)).astype(np.uint32) << 24,), 1, 1),
+    "bytes": (largest(20), (RNG.integers(0, 255, (2, 4500)).astype(np.uint8),), 1, 1),
+    "values alone": (lambda x: ops.topk(x, 5)[0], (special(2, 5000),), 1, 1),
+    "places alone, in parts": (lambda x: ops.topk(x, 5)[1], (special(2, 17000),), 4, 2),
+    "too many in a group": (largest(2), (together(270 * topk.GROUPS),), 0, 1),
+}  # fmt: skip
+"""Rows that no tile holds: function, inputs, multiprocessors, launches."""
+
+
+def emit_with_parts(graph: Graph, units: int) -> TritonProgram:
+    """The program for a device of so many multiprocessors."""
+    return TritonBackend(TemplatePlanner(multiprocessors=units)).emit(graph)

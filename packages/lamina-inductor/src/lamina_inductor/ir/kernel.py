@@ -217,9 +217,9 @@ class Accumulate:
 @dataclass(frozen=True, slots=True)
 class Sort:
     """``name``: of the values that ``value`` has in all iterations of a simd loop, the one that stands at this
-    iteration's place when they are sorted; with ``places`` (an int64) where it stood. Equal ones stay in order, a NaN is
-    the greatest number and zeros are equal, also ``descending``. Only in loops for a grid; ``value`` has the dtype of
-    what is sorted. ``count``: nobody wants it but at so many of the first places.
+    iteration's place when they are sorted; with ``places`` (an int64) where it stood. Equal ones stay in order, a NaN
+    is the greatest number and zeros are equal, also ``descending``. Only in loops for a grid; ``value`` has the dtype
+    of what is sorted. ``count``: nobody wants it but at so many of the first places.
     """
 
     name: str

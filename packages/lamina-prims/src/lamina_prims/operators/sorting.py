@@ -110,6 +110,11 @@ def _first(value: Tensor, dim: int, count: Any, start: Any = 0) -> Tensor:
     return ops.slice(value, dim, start, start + count)
 
 
+def _kept(value: Tensor, dim: int, count: Any, start: Any = 0) -> Tensor:
+    """A part in memory of its own: the whole is not needed any longer."""
+    return ops.contiguous(_first(value, dim, count, start))
+
+
 @composite(
     result_names=("values", "indices"),
     names=("topk", "Tensor.topk"),
@@ -130,7 +135,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     values, indices = sort(input, place, largest, True)
     if len(input.shape) == 0:
         return values, indices
-    return _first(values, place, k), _first(indices, place, k)
+    return _kept(values, place, k), _kept(indices, place, k)
 
 
 @topk.vjp
@@ -157,7 +162,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
     values, indices = sort(input, place, False, True)
     if len(input.shape) == 0:
         return values, indices
-    values, indices = _first(values, place, 1, k - 1), _first(indices, place, 1, k - 1)
+    values, indices = _kept(values, place, 1, k - 1), _kept(indices, place, 1, k - 1)
     return (values, indices) if keepdim else (ops.squeeze(values, place), ops.squeeze(indices, place))
 
 

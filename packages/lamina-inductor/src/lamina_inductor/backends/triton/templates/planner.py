@@ -28,6 +28,7 @@ from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
 from .gemm import can_describe, gemm_launches, is_gemm
 from .prologue import Prologue
+from .topk import is_topk, topk_launches
 
 __all__ = ["Choose", "TemplatePlanner", "best_guess"]
 
@@ -69,6 +70,9 @@ class TemplatePlanner:
 
     def launches(self, step: Any, program: Program) -> list[TritonLaunch] | None:
         """The kernels of a step, or None: a library or the reference runs it."""
+        if is_topk(step):
+            wide = _is_wide(program, step.args[0], *[o for o in step.outs if o is not None])
+            return topk_launches(step, self.gpu.multiprocessors, wide)
         found = self._problem(step, program)
         if found is None:
             return None

@@ -1,0 +1,59 @@
+"""Run graphs with sorts in Triton's interpreter: a process of its own, as ``triton_interpreted``.
+
+Prints one JSON object: name -> None, or what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import triton_interpreted as base
+from triton_corpus import graph_of
+from triton_sorts import LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
+from triton_symbolic_interpreted import count_by_scalars
+from triton_templates import kept_graph
+
+from lamina_fx import Interpreter
+from lamina_prims import operator
+from lamina_prims.modes import creating
+
+
+def long_rows(name: str) -> str | None:
+    """What is wrong with a case of long rows, the signs of zeros included."""
+    fn, inputs, units, launches = LONG_TOPK[name]
+    graph = kept_graph(fn, inputs)
+    program = emit_with_parts(graph, units)
+    if program.externs or len(program.launches) != launches:
+        return f"{[launch.kernel.name for launch in program.launches]}"
+    with creating(None):
+        wanted = Interpreter(graph, operator).run(*[a.copy() for a in inputs])
+    results, _ = base.run(program, [a.copy() for a in inputs])
+    found = [base.difference(got, np.asarray(want)) for got, want in zip(results, wanted, strict=True)]
+    for got, want in zip(results, wanted, strict=True):
+        zeros = np.asarray(want) == 0
+        if want.dtype.kind not in "biu" and not np.array_equal(np.signbit(got)[zeros], np.signbit(want)[zeros]):
+            found.append("signs of zeros differ")
+    return "; ".join([text for text in found if text]) or None
+
+
+def main(names: list[str]) -> None:
+    base.round_to_bfloat16()
+    base.keep_scalar_conditions()
+    base.compute_assembly()
+    count_by_scalars()
+    warnings.simplefilter("ignore")
+    report: dict[str, str | None] = {}
+    for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK):
+        if name in LONG_TOPK:
+            report[name] = long_rows(name)
+            continue
+        fn, inputs, _ = (SORT_CASES | TOPK_CASES)[name]
+        report[name] = base.check((kept_graph if name in TOPK_CASES else graph_of)(fn, inputs), list(inputs))
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
