@@ -93,8 +93,9 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
         axis_symbol(spare, members), axis_symbol(spare + 1, block), axis_symbol(spare + 2, members)
     )  # fmt: skip
     mapping: dict[Any, Any] = {r: member * block + place}
+    within = frozenset((member, place))  # what is the same in a block is no value of its row
     moved = [
-        replace(s, axes=frozenset((place,)))
+        replace(s, axes=within)
         if type(s) is Reduce
         else replace(s, axis=place)
         if type(s) is Scan
@@ -102,7 +103,7 @@ def cut_rows(flat: Flat, x: Symbol, r: Symbol, block: int, spare: int) -> RowBlo
         for s in flat.statements
     ]
     sizes = ({x: kept} if x in flat.sizes else {}) | {member: members, place: block}
-    cut = analyse(moved, list(sizes), sizes, frozenset((place,)))
+    cut = analyse(moved, list(sizes), sizes, within)
     values = {key: i.stmt for key, i in cut.info.items()}
     scans = [s.name for s in flat.statements if type(s) is Scan]
     known = {s.name: Fed(s.kind, s.dtype, s.value) for s in reduces if s.name not in scans}

@@ -1,6 +1,7 @@
 """Scans: running sums, products, extrema and log-sum-exp along one dimension.
 
-Strict form: a non-negative ``dim``, ``dtype=None`` (the input has the result's dtype already).
+Strict form: a non-negative ``dim``; the input has the result's dtype already, and ``dtype`` is None where that is what
+the input gives by itself.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import DType, TensorSpec, float32, int64
+from lamina_fx import DType, TensorSpec, bool_, float32, int8, int64
 
 from ..arrays import array_dtype, array_namespace, numpy_dtype
 from ..dims import canonical_dim
@@ -37,6 +38,8 @@ _DTYPED = chain(
         call(tensor(4, dtype="bool"), 0),
         call(tensor(4), 0, dtype=float32),
         call(tensor(4, dtype="int64", low=-3, high=4), 0, dtype=float32),
+        call(tensor(3, 5, dtype="int32", low=50, high=90), 1, dtype=int8),
+        call(tensor(5, dtype="bool"), 0, dtype=bool_),
     ),
 )
 
@@ -75,12 +78,12 @@ def _strict(op: Any) -> Any:
     """The rule of cumsum and cumprod: convert first, count the dimension from the front."""
 
     def rule(input: Tensor, dim: int, *, dtype: DType | None = None) -> Any:
-
         want = _sum_dtype(input, dtype)
         place = canonical_dim(op.id, dim, len(input.shape))
-        if input.dtype is want and dtype is None and place == dim:
+        given = None if want.kind == "float" or want is int64 or want.kind == "complex" else want
+        if input.dtype is want and dtype is given and place == dim:
             return NotImplemented
-        return op(input if input.dtype is want else ops.convert_element_type(input, want), place)
+        return op(input if input.dtype is want else ops.convert_element_type(input, want), place, dtype=given)
 
     return rule
 
