@@ -29,7 +29,7 @@ def drawn(seed: int) -> tuple[Callable[..., Any], list[np.ndarray]]:
     operands = [_operand(rng, tuple(shape), dtype) for _ in range(int(rng.integers(1, 4)))]
     kinds = rng.choice(BINARY, len(operands))
     ending, axis = (
-        str(rng.choice(["none", "none", "turned", "turned", "both", "sum", "softmax"])),
+        str(rng.choice(["none", "none", "turned", "turned", "both", "merged", "sum", "softmax"])),
         int(rng.integers(rank)),
     )
     order = tuple(rng.permutation(rank).tolist())
@@ -44,6 +44,8 @@ def drawn(seed: int) -> tuple[Callable[..., Any], list[np.ndarray]]:
             return ops.contiguous(ops.permute(value, order))
         if ending == "both":
             return value, ops.contiguous(ops.permute(value, order))
+        if ending == "merged":
+            return ops.mul(ops.reshape(ops.permute(value, order), (-1, shape[order[-1]])), 2.0)
         if ending == "sum":
             return ops.sum(value, axis)
         return ops.contiguous(ops.softmax(value, axis)) if ending == "softmax" else ops.contiguous(value)

@@ -101,6 +101,21 @@ TILE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "images of two formats": (laid, (floats(2, 24, 6, 9), laid_out(floats(2, 24, 6, 9), 0, 2, 3, 1))),
     "reversed dimensions": (turned(2, 1, 0), (floats(30, 7, 45), floats(45, 7, 30))),
     "short rows and columns": (turned(0, 2, 1), (floats(21, 32, 9), floats(21, 9, 32))),
+    "a reshape of a transposed value": (
+        lambda x, y: ops.add(ops.reshape(ops.permute(x, (1, 0)), (-1,)), y), (floats(64, 80), floats(5120)),
+    ),
+    "images to rows of channels": (
+        lambda x, y: ops.add(ops.reshape(ops.permute(x, (0, 2, 3, 1)), (-1, 40)), y),
+        (floats(3, 40, 6, 7), floats(126, 40)),
+    ),
+    "rows of channels to images": (
+        lambda x, y: ops.add(ops.permute(ops.reshape(x, (3, 42, 40)), (0, 2, 1)), y),
+        (floats(126, 40), floats(3, 40, 42)),
+    ),
+    "channels in groups": (
+        lambda x, y: ops.add(ops.reshape(ops.permute(ops.reshape(x, (2, 4, 10, 48)), (0, 3, 2, 1)), (96, 40)), y),
+        (floats(2, 40, 48), floats(96, 40)),
+    ),
     "three ways": (sums, (floats(9, 20, 17), floats(17, 9, 20), floats(20, 17, 9))),
     "axes that are apart": (turned(3, 1, 2, 0), (floats(20, 3, 4, 33), floats(33, 3, 4, 20))),
     "a bias of rows": (

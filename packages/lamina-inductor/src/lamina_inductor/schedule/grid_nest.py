@@ -79,7 +79,7 @@ def grid_nest(
         return (Loop(axis_symbol(0, 1), as_index(0), "parallel", ()),), [], "nothing"
     spare = len(flat.axes)
     if not over_rows:
-        tiled = tiled_nest(flat, spare)
+        tiled = tiled_nest(flat)
         if tiled is not None:
             return (tiled,), [], "pointwise, in tiles"
         flat, x = _one_axis(flat, flat.axes, spare)

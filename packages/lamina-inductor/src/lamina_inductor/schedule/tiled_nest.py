@@ -17,10 +17,11 @@ from lamina_fx.symbolic import Expr, Symbol
 
 from ..ir.kernel import Load, Loop, Stmt, Store
 from .blocks import as_index
-from .coalesce import walked_axis
-from .flat import Flat, affine
+from .coalesce import coalesce, order_axes, walked_axis, walked_last
+from .flat import Flat, affine, analyse
 from .groups import axis_symbol
 from .rows import flat_rows
+from .split_axes import split_axes
 
 __all__ = ["tiled_nest"]
 
@@ -34,13 +35,24 @@ AREA = 2048
 """Elements of two axes that are enough for a program."""
 
 
-def tiled_nest(flat: Flat, spare: int) -> Loop | None:
+def tiled_nest(flat: Flat) -> Loop | None:
     """The phase for statements without reductions; None where one axis for all is as good."""
+    split = split_axes(flat.statements, flat.axes, flat.sizes)
+    if split is not None:
+        statements, axes, sizes = split
+        axes = walked_last(statements, order_axes(statements, axes))
+        phase = _phase(analyse(*coalesce(statements, axes, sizes, frozenset())))
+        if phase is not None:
+            return phase
+    return _phase(flat)
+
+
+def _phase(flat: Flat) -> Loop | None:
     tiled = _tiled_axes(flat)
     if not tiled:
         return None
-    others = [a for a in flat.axes if a not in tiled]
-    flat, batch = flat_rows(flat, others, spare) if others else (flat, axis_symbol(spare, 1))
+    others, number = [a for a in flat.axes if a not in tiled], len(flat.axes)
+    flat, batch = flat_rows(flat, others, number) if others else (flat, axis_symbol(number, 1))
     body: tuple[Stmt, ...] = tuple([i.stmt for i in flat.info.values()])
     for axis in reversed(tiled):
         body = (Loop(axis, as_index(flat.sizes[axis]), "tile", body),)
