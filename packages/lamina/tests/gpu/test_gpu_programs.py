@@ -60,6 +60,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "factorisation": (lambda x: lamina.linalg.inv(x[:5, :5] + 10 * lamina.eye(5, device=x.device)), (X,)),
     "sort": (lambda x: x.sin().sort(1), (X,)),
+    "largest": (lambda x: x.sin().topk(3), (X,)),
+    "largest of long rows": (lambda x: x.repeat(1, 250).topk(4, largest=False), (X,)),
+    "medians": (lambda x: (*x.median(1), *x.kthvalue(2, 0), *x.mode(1), x.median()), (X,)),
+    "unique": (lambda x: (x * 3).round().unique(return_inverse=True, return_counts=True), (X,)),
     "cumulative sum": (lambda x: x.cumsum(0), (X,)),
     "convolution": (lambda x: F.conv2d(x, x[:2, :, :2, :2]), (BATCH,)),
     "complex copies": (lambda x: lamina.view_as_real(lamina.cat((lamina.complex(x, x), lamina.complex(x, -x)))), (X,)),
@@ -99,6 +103,27 @@ def test_cross_entropy_of_many_classes_in_training(device: StubDevice) -> None:
     check(run, x)
     stages = [launch for launch in device.launches if launch.name.startswith("k1_")]
     assert [launch.grid[0] for launch in stages] == [4 * 9, 1, 4 * 9]
+
+
+def test_gradients_of_sorted_rows_go_back_to_their_places(device: StubDevice) -> None:
+    def run(x: Any) -> Any:
+        x = x.detach().requires_grad_(True)
+        values, places = x.sort(1, descending=True)
+        kept, _ = (x * 2).topk(4, 0)
+        loss = (values * (places + 1)).sum() + (kept * kept).sum()
+        return loss.detach(), *lamina.autograd.grad(loss, (x,))
+
+    check(run, X)
+
+
+def test_top_p_is_one_kernel(device: StubDevice) -> None:
+    def run(x: Any) -> Any:
+        values, places = lamina.softmax(x, -1).sort(-1, descending=True)
+        return lamina.where(values.cumsum(-1) - values <= 0.7, values, 0.0), places
+
+    device.launches.clear()
+    check(run, X)
+    assert len({launch.name for launch in device.launches}) == 1
 
 
 def test_constants_lie_on_the_default_device(device: StubDevice) -> None:
