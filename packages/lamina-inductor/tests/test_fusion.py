@@ -57,6 +57,12 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "embedding": (
         lambda w, i: ops.mul(ops.embedding(i, w), 2.0), (floats(10, 8), RNG.integers(0, 10, (3, 4))), 1,
     ),
+    "gathered apart, shaped alike": (
+        lambda x, i, j, w: ops.add(*[
+            ops.mul(ops.reshape(ops.gather(x, 1, k), (4, 2, 3)), ops.reshape(w, (4, 2, 3))) for k in (i, j)
+        ]),
+        (floats(4, 9), RNG.integers(0, 9, (4, 6)), RNG.integers(0, 9, (4, 6)), floats(4, 6)), 1,
+    ),
     "dropout-like": (
         lambda s, x: ops.where(ops.lt(ops.convert_element_type(ops.philox(s, (6, 8)), float32), 2.0**31), x, 0.0),
         (np.array([1, 2]), floats(6, 8)), 1,
@@ -73,6 +79,21 @@ def test_kernels(case: str) -> None:
         assert_same(have, wanted)
     assert len(program.kernels) == kernels
     assert len(program.steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "padding", "kernels"),
+    [
+        ("nearest", "zeros", 2), ("bilinear", "zeros", 2), ("bilinear", "border", 2), ("bilinear", "reflection", 2),
+        ("bicubic", "zeros", 2), ("bicubic", "border", 4), ("bicubic", "reflection", 6),
+    ],
+)  # fmt: skip
+def test_samples_of_images_are_read_by_one_kernel(mode: str, padding: str, kernels: int) -> None:
+    """The others find the places, which the channels share, as many in one as a kernel may hold."""
+    args = floats(2, 3, 7, 5), floats(2, 4, 6, 2)
+    program, (got,) = compiled(lambda x, g: ops.grid_sample(x, g, mode, padding), *args)
+    assert_same(got, ops.grid_sample(*args, mode, padding))
+    assert len(program.kernels) <= kernels
 
 
 def launches(program: Program) -> list[Launch]:

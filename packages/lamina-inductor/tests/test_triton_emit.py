@@ -212,7 +212,7 @@ def test_variances_of_blocks_do_not_cancel(shape: tuple[int, int], axis: int) ->
 
 def test_compiling_without_triton_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    with pytest.raises(MissingTriton, match=r"pip install lamina-inductor\[triton\]"):
+    with pytest.raises(MissingTriton, match=r"pip install 'lamina\[cuda\]\'"):
         compile_ptx(emitted("dropout").kernels[0], 90)
 
 

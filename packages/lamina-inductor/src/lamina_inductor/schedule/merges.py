@@ -91,6 +91,8 @@ def _merge_rows(fusion: Any, producer: Group, consumer: Group, value: Value, wan
 
 def _solve(producer: Group, consumer: Group, value: Value, wanted: Index, bijective: bool) -> dict[Expr, Size] | None:
     """The producer's axes as expressions over the consumer's."""
+    if bijective and _same_axes(producer, consumer, value, wanted):
+        return dict(zip(producer.axes, consumer.axes, strict=True))
     mapping: dict[Expr, Size] = {}
     for have, want in zip(producer.index[value], wanted, strict=True):
         if isinstance(have, Symbol):
@@ -107,6 +109,17 @@ def _solve(producer: Group, consumer: Group, value: Value, wanted: Index, biject
             return None
         return mapping
     return _solve_rows(producer, consumer, mapping, missing)
+
+
+def _same_axes(producer: Group, consumer: Group, value: Value, wanted: Index) -> bool:
+    """Are their loops the same, and is each element wanted where it is made (also at quotients and remainders of an
+    axis, of a value whose shape is another than the loops')?"""
+    if len(producer.axes) != len(consumer.axes):
+        return False
+    if not all(same_size(a, b) for a, b in zip(producer.sizes, consumer.sizes, strict=True)):
+        return False
+    mapping: dict[Expr, Size] = dict(zip(producer.axes, consumer.axes, strict=True))
+    return _moved(producer.index[value], mapping) == tuple(wanted)
 
 
 def _solve_rows(
