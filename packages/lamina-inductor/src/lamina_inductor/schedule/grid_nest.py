@@ -23,12 +23,12 @@ from typing import Any
 from lamina_fx.symbolic import Symbol
 
 from ..ir.dtypes import compute_dtype
-from ..ir.kernel import Loop, Sort, Stmt
+from ..ir.kernel import Load, Loop, Sort, Stmt
 from ..ir.loops import Index, Size, Value
 from .blocks import as_index
-from .coalesce import coalesce, fast_axis, order_axes, walked_last
+from .coalesce import coalesce, fast_axis, order_axes, walked_axis, walked_last
 from .emitter import Emitter, Reduce, Scan, Unfusable, linear_index
-from .flat import Flat, analyse
+from .flat import Flat, affine, analyse
 from .groups import axis_symbol
 from .late_nest import late_nest, late_reductions
 from .row_nest import Partial
@@ -48,6 +48,9 @@ COLUMN_BLOCK = 512
 
 MOST_SCANNED = 4096
 """Blocks of a row whose totals one program scans."""
+
+FEWEST = 256
+"""Elements of an axis that make a block of a reduction of everything, where operands walk memory by another one."""
 
 WHOLE_ROW, FEW_LONG = 32768, 132
 """Longer rows are not held by a tile; so many of them, a program for each, are as fast in one launch."""
@@ -85,6 +88,7 @@ def grid_nest(
         flat, x = _one_axis(flat, flat.axes, spare)
         body = tuple([i.stmt for i in flat.info.values()])
         return (Loop(x, as_index(flat.sizes.get(x, 1)), "parallel simd", body),), [], "pointwise"
+    line = _turned_line(flat)
     flat, x = _one_axis(flat, flat.rows, spare)
     flat, r = _one_axis(flat, [a for a in flat.axes if a in flat.inner], spare + 1)
     flat = analyse(flat.statements, flat.axes, flat.sizes, frozenset((r,)))
@@ -95,7 +99,7 @@ def grid_nest(
         phases, partials = late_nest(flat, x, r, _passes, spare + 2)
         return phases, partials, "whole rows and sums over them"
     sorts = any(type(s) is Sort for s in flat.statements)
-    block = None if sorts else _split_block(flat, x, r)
+    block = None if sorts else _split_block(flat, x, r, line)
     if block is not None and _is_plain(flat):
         return split_reduction(flat, x, r, block, spare + 2)
     staged = _staged(flat, x, r, spare + 2) if block is not None else None
@@ -132,14 +136,27 @@ def _passes(flat: Flat, r: Symbol, late: Any = None) -> list[Stmt]:
 # -- split reductions ------------------------------------------------------------------------------------
 
 
-def _split_block(flat: Flat, x: Symbol, r: Symbol) -> int | None:
+def _turned_line(flat: Flat) -> int | None:
+    """Where everything is reduced, and an access walks memory by another axis than the last: the size of that one."""
+    axes = [a for a in flat.axes if a in flat.inner]
+    size = flat.sizes[axes[-1]]
+    if flat.rows or len(axes) < 2 or type(size) is not int or not FEWEST <= size <= WHOLE_ROW:
+        return None
+    for stmt in flat.statements:
+        steps = affine(stmt.index, flat.inner) if type(stmt) is Load else None
+        if steps and axes[-1] in steps and walked_axis(steps, axes[-1]) not in (None, axes[-1]):
+            return size
+    return None
+
+
+def _split_block(flat: Flat, x: Symbol, r: Symbol, line: int | None) -> int | None:
     """Elements of a block when there are few results of many elements each (a symbolic number counts as many); None: do
-    not split."""
+    not split. ``line``: of which a program has several side by side."""
     kept, reduced = flat.sizes.get(x, 1), flat.sizes[r]
     if type(kept) is not int:
         return None
     columns = fast_axis(flat.statements, flat.axes) is x
-    block, programs = (COLUMN_BLOCK, kept // 32) if columns else (BLOCK, kept)
+    block, programs = (COLUMN_BLOCK, kept // 32) if columns else (line or BLOCK, kept)
     if programs >= FEW or (type(reduced) is int and reduced < 4 * block):
         return None
     return block

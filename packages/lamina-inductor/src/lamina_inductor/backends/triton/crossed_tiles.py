@@ -30,7 +30,7 @@ UNKNOWN_ROWS = 1 << 14
 """What a number of rows is taken for that is not known."""
 
 PROGRAMS = 256
-"""A program has one row where there would be fewer programs than these."""
+"""A program has fewer rows where there would be fewer programs than these."""
 
 
 def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
@@ -45,13 +45,16 @@ def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     if size is None:
         return None
     rows, length = UNKNOWN_ROWS if extent is None else extent, upper(loops[0].extent)
-    x = max(1, min(SECTOR // size, power(rows // PROGRAMS + 1) // 2))
+    most = power(rows // PROGRAMS + 1) // 2
+    x = min(SECTOR // size, most)
+    if x < 2:
+        return None
     r = None if length is None else power(length)
     while r is not None and x > FEWEST and x * r > 2 * AREA:
         x //= 2
     if r is None or x * r > 2 * AREA or (len(loops) == 1 and r > STEP):
-        x = max(1, min(WIDE, power(rows // PROGRAMS + 1) // 2))
-        return Tile(x, STEP * WIDE // x, warps=8)
+        x = min(WIDE, most)
+        return Tile(x, min(STEP * WIDE // x, r or STEP * WIDE), warps=8)
     while x < WIDE and 4 * x * r <= AREA:
         x *= 2
     return Tile(x, r, True, max(1, min(16, x * r // 1024)))
