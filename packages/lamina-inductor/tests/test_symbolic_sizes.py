@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from tracing import assert_same
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32, int64
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32, int64
 from lamina_fx.symbolic import ShapeEnv, sym_float, sym_sqrt
 from lamina_inductor.backends.cpp.sizes import SizeTerms, number
+from lamina_inductor.backends.triton import TritonBackend
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.kernel import BindIndex, walk
-from lamina_inductor.ir.program import Program
+from lamina_inductor.ir.program import Gemm, Program
 from lamina_inductor.schedule.program import build_program
 from lamina_prims import decompose, ops
 
@@ -123,3 +124,37 @@ def test_floats_computed_from_sizes_stay_symbolic() -> None:
         got = run_program(program, [array])
         np.testing.assert_allclose(got[0], array * (size / (size - 1)), rtol=1e-6)
         np.testing.assert_allclose(got[1], array - 1 / np.sqrt(shape[1]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("batch", "length"), [("b", 64), (16, "s"), ("b", "s")])
+def test_products_over_batches_read_their_operands_where_they_lie(batch: int | str, length: int | str) -> None:
+    env, graph = ShapeEnv(), Graph()
+    symbols = {name: env.create_symbol(16, name, lower=2) for name in ("b", "s")}
+    shape = tuple(symbols.get(n, n) if isinstance(n, str) else n for n in (batch, length))
+    builder = GraphBuilder(graph)
+    x, y = (
+        builder.proxy(graph.placeholder(name, spec=TensorSpec((*shape, width), float32)))
+        for name, width in (("x", 48), ("y", 32))
+    )
+    graph.output((ops.dot_general(ops.mul(x, 2.0), y, ((0, 1), (0, 1)), ((), ())).node,))
+    program = build_program(decompose(graph, level="prims"))
+    (product,) = [step for step in program.steps if type(step) is Gemm]
+    assert (product.left.strides, product.right.strides) == ((0, 1, 48), (0, 32, 1))
+    assert {s.symbol.name: s.hint for s in program.sizes} == {
+        size.expr.name: 16 for size in shape if type(size) is not int
+    }
+
+
+def test_templates_are_chosen_for_the_sizes_at_capture() -> None:
+    """A sum over a million rows is split by a template, one over a few thousand is the library's."""
+
+    def launches(rows: int) -> int:
+        env, graph = ShapeEnv(), Graph()
+        size = env.create_symbol(rows, "rows", lower=2)
+        builder = GraphBuilder(graph)
+        x = builder.proxy(graph.placeholder("x", spec=TensorSpec((size, 768), bfloat16)))
+        y = builder.proxy(graph.placeholder("y", spec=TensorSpec((size, 3072), bfloat16)))
+        graph.output((ops.dot_general(x, y, ((0,), (0,)), ((), ())).node,))
+        return len(TritonBackend().emit(decompose(graph, level="prims")).launches)
+
+    assert launches(1 << 20) == 2 and launches(1 << 14) == 0

@@ -238,11 +238,12 @@ Step = Union[Launch, Gemm, Convolution, Attention, AttentionBackward, HostCall, 
 @dataclass(frozen=True, slots=True)
 class SizeSource:
     """Where a size symbol's value comes from: input number ``input`` itself (an int; ``dim`` is None) or its size at
-    ``dim``."""
+    ``dim``. ``hint``: what it was when the graph was captured, None when that is not known."""
 
     symbol: Symbol
     input: int
     dim: int | None = None
+    hint: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +322,11 @@ class Program:
     writes: tuple[int, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
     narrow: bool = False
+
+    @property
+    def hints(self) -> dict[Symbol, int]:
+        """Sizes as they were when the graph was captured."""
+        return {source.symbol: source.hint for source in self.sizes if source.hint is not None}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

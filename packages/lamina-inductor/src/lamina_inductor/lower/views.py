@@ -52,6 +52,10 @@ def regroup(source: tuple[Size, ...], target: tuple[Size, ...]) -> list[tuple[ra
                 want, j = want * target[j], j + 1
             elif type(have) is int and type(want) is int and have < want and i < len(source):
                 have, i = have * source[i], i + 1
+            elif _is_multiple(have, want) and j < len(target):
+                want, j = want * target[j], j + 1
+            elif _is_multiple(want, have) and i < len(source):
+                have, i = have * source[i], i + 1
             else:
                 return None
         runs.append((range(start_i, i), range(start_j, j)))
@@ -60,6 +64,13 @@ def regroup(source: tuple[Size, ...], target: tuple[Size, ...]) -> list[tuple[ra
 
 def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is int and type(b) is int and a == b)
+
+
+def _is_multiple(a: Any, b: Any) -> bool:
+    """Is it known of two sizes, of which one at least is symbolic?"""
+    if (type(a) is int and type(b) is int) or (type(b) is int and b == 0):
+        return False
+    return _same(a // b * b, a)
 
 
 def map_value(input: Value, shape: tuple[Size, ...], forward: Any, back: Any) -> Value:

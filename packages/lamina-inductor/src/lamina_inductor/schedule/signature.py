@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina_fx import CPU, TensorSpec
-from lamina_fx.symbolic import Symbol
+from lamina_fx.symbolic import Symbol, SymInt
 from lamina_prims.index_errors import index_error_type
 
 from ..ir.loops import Value
@@ -42,12 +42,17 @@ def device_of(lowered: LoweredGraph) -> Any:
 def size_sources(lowered: LoweredGraph) -> tuple[SizeSource, ...]:
     """The first place where each size symbol can be read."""
     found: dict[Any, SizeSource] = {}
-    for number, value in enumerate(lowered.inputs):
+    inputs = list(enumerate(zip(lowered.inputs, lowered.input_specs, strict=True)))
+    for number, (value, spec) in inputs:
         if isinstance(value, Symbol):
-            found.setdefault(value, SizeSource(value, number))
-    for number, value in enumerate(lowered.inputs):
+            found.setdefault(value, SizeSource(value, number, hint=_hint(spec.value)))
+    for number, (value, spec) in inputs:
         if type(value) is Value:
             for dim, size in enumerate(value.shape):
                 if isinstance(size, Symbol):
-                    found.setdefault(size, SizeSource(size, number, dim))
+                    found.setdefault(size, SizeSource(size, number, dim, _hint(spec.shape[dim])))
     return tuple(found.values())
+
+
+def _hint(size: Any) -> int | None:
+    return size.hint if isinstance(size, SymInt) else None

@@ -39,7 +39,7 @@ THIN = 128
 """Rows, or columns, of a product whose other operand may be made on the way in: one row of tiles reads it."""
 
 SYMBOLIC = 1024
-"""What a symbolic size is taken for when block sizes are chosen."""
+"""What a symbolic size is taken for when block sizes are chosen, where nothing says what it was at capture."""
 
 
 def best_guess(problem: Problem, ranked: list[Candidate], show: Any) -> Candidate:
@@ -125,10 +125,10 @@ class TemplatePlanner:
             if isinstance(step, Attention):
                 rows = with_groups_as_rows(step)
                 problem = self._rounded(
-                    replace(attention_problem(rows), overlaps=not wide and can_overlap(rows) and has_gluon())
+                    replace(attention_problem(rows, program), overlaps=not wide and can_overlap(rows) and has_gluon())
                 )
                 return problem, lambda c: attention_launches(rows, c, wide)
-            return self._rounded(attention_problem(step)), lambda c: attention_backward_launches(step, c, wide)
+            return self._rounded(attention_problem(step, program)), lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             step = as_plain(step)
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
@@ -206,17 +206,18 @@ def _is_wide(program: Program, *operands: Operand, calls: Sequence[KernelCall | 
 # -- problems --------------------------------------------------------------------------------------------
 
 
-def _number(size: Any) -> int:
+def _number(size: Any, program: Program) -> int:
     known = constant(size)
     if known is not None:
         return known
-    return max(1, int(size.evaluate(dict.fromkeys(size.free_symbols, SYMBOLIC))))
+    hints = program.hints
+    return max(1, int(size.evaluate({symbol: hints.get(symbol, SYMBOLIC) for symbol in size.free_symbols})))
 
 
-def _numel(sizes: tuple[Any, ...]) -> int:
+def _numel(sizes: tuple[Any, ...], program: Program) -> int:
     count = 1
     for size in sizes:
-        count *= _number(size)
+        count *= _number(size, program)
     return count
 
 
@@ -224,8 +225,12 @@ def gemm_problem(step: Gemm, program: Program) -> GemmProblem:
     """A product as the tuner sees it."""
     batch = 1
     for size in step.out.shape[:-2]:
-        batch *= _number(size)
-    m, n, k = _number(step.out.shape[-2]), _number(step.out.shape[-1]), _number(step.left.shape[-1])
+        batch *= _number(size, program)
+    m, n, k = (
+        _number(step.out.shape[-2], program),
+        _number(step.out.shape[-1], program),
+        _number(step.left.shape[-1], program),
+    )
     text, moved, widest, cost = epilogue_of(step.epilogue, step.out, program)
     if step.epilogue is None or not step.scratch:
         moved += step.out.dtype.itemsize
@@ -247,9 +252,9 @@ def epilogue_of(call: KernelCall | None, out: Operand, program: Program) -> tupl
     """
     if call is None:
         return "", 0.0, 0, 0
-    moved, widest, whole = 0.0, 0, _numel(out.shape)
+    moved, widest, whole = 0.0, 0, _numel(out.shape, program)
     for param, buffer in zip(call.kernel.params, call.buffers, strict=True):
-        fills = 2 * _numel(program.buffers[buffer].shape) >= whole
+        fills = 2 * _numel(program.buffers[buffer].shape, program) >= whole
         if fills and (buffer != out.buffer or param.role != "in"):
             moved += param.dtype.itemsize
             widest = max(widest, param.dtype.itemsize)
@@ -260,13 +265,13 @@ def epilogue_of(call: KernelCall | None, out: Operand, program: Program) -> tupl
 
 def convolution_problem(step: Convolution, program: Program, tf32: bool = False) -> GemmProblem:
     """A convolution as the tuner sees it: a product for each group."""
-    m = _number(step.out.shape[0])
+    m = _number(step.out.shape[0], program)
     for size in step.out.shape[2:]:
-        m *= _number(size)
+        m *= _number(size, program)
     taps = 1
     for size in step.weight.shape[2:]:
-        taps *= _number(size)
-    n, k = _number(step.weight.shape[0]) // step.groups, _number(step.weight.shape[1]) * taps
+        taps *= _number(size, program)
+    n, k = _number(step.weight.shape[0], program) // step.groups, _number(step.weight.shape[1], program) * taps
     text, moved, widest, cost = epilogue_of(step.epilogue, step.out, program)
     if step.epilogue is None or not step.scratch:
         moved += step.out.dtype.itemsize
@@ -293,14 +298,15 @@ def _rows_of(step: Attention | AttentionBackward) -> list[Operand]:
     return [step.query, step.key, step.value, *([step.grad_out] if isinstance(step, AttentionBackward) else [])]
 
 
-def attention_problem(step: Attention | AttentionBackward) -> AttentionProblem:
+def attention_problem(step: Attention | AttentionBackward, program: Program) -> AttentionProblem:
     """Attention as the tuner sees it."""
     heads = 1
     for size in step.out.shape[:3]:
-        heads *= _number(size)
+        heads *= _number(size, program)
     mask = "" if step.mask is None else step.mask.dtype.name
     return AttentionProblem(
-        step.query.dtype.name, heads, _number(step.query.shape[-2]), _number(step.key.shape[-2]),
-        _number(step.query.shape[-1]), _number(step.value.shape[-1]), step.causal, mask, bool(step.dropout),
+        step.query.dtype.name, heads, _number(step.query.shape[-2], program), _number(step.key.shape[-2], program),
+        _number(step.query.shape[-1], program), _number(step.value.shape[-1], program),
+        step.causal, mask, bool(step.dropout),
         isinstance(step, AttentionBackward), all(can_describe_heads(o) for o in _rows_of(step)),
     )  # fmt: skip
