@@ -196,6 +196,10 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     ),
     "concatenation": (lambda x, y: ops.cat((ops.mul(x, 2.0), ops.add(y, 1.0)), 1), (floats(4, 5), floats(4, 7)), 1),
     "padding": (lambda x: ops.exp(ops.pad(x, (0, 1), (0, 2), 0.5)), (floats(4, 5),), 1),
+    "negative zeros": (
+        lambda x, y: (ops.signbit(ops.mul(x, -0.0)), ops.signbit(ops.where(ops.gt(y, 0), -0.0, y))),
+        (np.abs(floats(5)), floats(5, dtype=np.float64)), 2,
+    ),
     "returned input": (lambda x: (x, ops.exp(x)), (floats(40),), 2),
     "half": (lambda x: ops.add(ops.convert_element_type(x, float16), 1.0), (floats(5),), 1),
     "column standardise of many rows": (standardise, (floats(310, 40) + 1.0,), 1),

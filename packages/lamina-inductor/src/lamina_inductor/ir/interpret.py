@@ -251,7 +251,8 @@ def _run(name: str, accumulator: Accumulator, before: Any, value: np.ndarray, st
     """Define ``name``: all that was fed so far, ``before`` and then ``value``, each element with those before it."""
     if before is None:
         init, kind = accumulator.init, accumulator.kind
-        before = _identity(kind, value.dtype) if init is None else state.operand(init)
+        start = -0.0 if kind == "sum" and value.dtype.kind == "f" else _identity(kind, value.dtype)  # changes no bit
+        before = start if init is None else state.operand(init)
     first = np.broadcast_to(np.asarray(before, value.dtype), (1,))
     everything = np.concatenate([first, np.atleast_1d(value)])
     result = _REDUCE[accumulator.kind].accumulate(everything, dtype=value.dtype)[1:]

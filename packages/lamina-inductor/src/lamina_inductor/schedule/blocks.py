@@ -18,6 +18,7 @@ __all__ = [
     "COMBINE",
     "identity_of",
     "as_index",
+    "before_all",
     "closure",
     "dtype_of",
     "flatten_axes",
@@ -55,6 +56,11 @@ def identity_of(kind: str, dtype: DType) -> Any:
     bits = dtype.itemsize * 8
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
     return low if kind == "max" else high
+
+
+def before_all(kind: str, dtype: DType) -> Any:
+    """What a scan has before its first element: what changes no bit, so of float sums the negative zero."""
+    return -0.0 if kind == "sum" and dtype.kind == "float" else identity_of(kind, dtype)
 
 
 def dtype_of(stmt: Any) -> DType:

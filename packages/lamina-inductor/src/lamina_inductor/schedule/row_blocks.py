@@ -14,7 +14,7 @@ from lamina_fx.symbolic import Min, Symbol
 
 from ..ir.kernel import Accumulate, Accumulator, IndexValue, Let, Load, Loop, Stmt, Store
 from .beside import Fed, find_beside
-from .blocks import as_index, closure, feed, identity_of, in_order
+from .blocks import as_index, before_all, closure, feed, in_order
 from .emitter import Reduce, Scan
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
@@ -243,7 +243,7 @@ def _scan_members(rows: RowBlocks, scans: list[Reduce]) -> list[Stmt]:
     sums: list[Accumulator] = []
     for stmt in scans:
         name, buffer = stmt.name, rows.starts[stmt.name]
-        before.append(Let(f"{name}_0", stmt.dtype, "constant", (identity_of(stmt.kind, stmt.dtype),)))
+        before.append(Let(f"{name}_0", stmt.dtype, "constant", (before_all(stmt.kind, stmt.dtype),)))
         before.append(Store(buffer, rows.partial(0), f"{name}_0"))
         sums.append(Accumulator(f"{name}_all", stmt.dtype, stmt.kind))
         body.append(_part(rows, stmt))

@@ -15,7 +15,7 @@ from typing import Any
 from lamina_fx.symbolic import Integer, Min, Symbol
 
 from ..ir.kernel import Let, Load, Local, Loop, Stmt, Store
-from .blocks import COMBINE, as_index, closure, grain, identity_of, in_order, nest
+from .blocks import COMBINE, as_index, before_all, closure, grain, in_order, nest
 from .emitter import Scan
 from .flat import Flat, Info, analyse, substitute
 from .groups import axis_symbol
@@ -86,7 +86,7 @@ def _start(flat: Flat, place: Symbol | None, width: int) -> list[Stmt]:
         scan = info.stmt
         first = f"{scan.name}_first"
         body.append(Local(_carried(scan), scan.dtype, width if place is not None else 1))
-        body.append(Let(first, scan.dtype, "constant", (identity_of(scan.kind, scan.dtype),)))
+        body.append(Let(first, scan.dtype, "constant", (before_all(scan.kind, scan.dtype),)))
         if place is None:
             body.append(Store(_carried(scan), Integer(0), first))
         else:

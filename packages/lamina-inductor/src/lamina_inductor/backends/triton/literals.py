@@ -54,16 +54,24 @@ def literal(value: Any, dtype: DType) -> str:
     """A Python number as a constant where the other operand has ``dtype``.
 
     Triton gives a plain number the type of the other operand; one of float64 carries its type, because it would
-    become a float32 first.
+    become a float32 first. The negative zero does, too: Triton takes it for the other one.
     """
-    if dtype.name == "float64":
-        return f"tl.full([], {_plain(value, dtype)}, tl.float64)"
+    if dtype.name == "float64" or _is_negative_zero(value, dtype):
+        return typed_literal(value, dtype)
     return _plain(value, dtype)
 
 
 def typed_literal(value: Any, dtype: DType) -> str:
     """A Python number as a value of ``dtype``, whatever stands beside it."""
+    if _is_negative_zero(value, dtype):
+        if dtype.itemsize == 8:
+            return f"tl.full([], {-1 << 63}, tl.int64).to(tl.float64, bitcast=True)"
+        return f"tl.full([], -1e-60, {language_type(dtype)})"  # rounds to it
     return f"tl.full([], {_plain(value, dtype)}, {language_type(dtype)})"
+
+
+def _is_negative_zero(value: Any, dtype: DType) -> bool:
+    return dtype.kind == "float" and dtype.itemsize > 1 and float(value) == 0 and math.copysign(1, float(value)) < 0
 
 
 def _plain(value: Any, dtype: DType) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lamina_fx import DType, int32
 
 from ...ir.kernel import Accumulate, Accumulator
-from ...schedule.blocks import identity_of
+from ...schedule.blocks import before_all
 from .literals import language_type, literal, typed_literal
 from .reductions import combine_text
 
@@ -32,7 +32,7 @@ def start_running(writer: PhaseWriter, accumulator: Accumulator) -> None:
     carry, own = f"{accumulator.name}_carry", accumulator.dtype
     dtype = _held(own)
     if accumulator.init is None:
-        start = identity_of(accumulator.kind, own)
+        start = before_all(accumulator.kind, own)
         text = literal(int(start) if own.kind == "bool" else start, dtype)
         writer.add(f"{carry} = tl.full([XBLOCK, 1], {text}, {language_type(dtype)})")
     else:
