@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -192,3 +194,29 @@ def test_a_composite_gets_meta_and_reference_from_its_body() -> None:
         assert double_sum.infer((SPEC,), {}) == TensorSpec((3,), float32)
     finally:
         del registry._OPERATORS["test_only_double_sum"]
+
+
+def test_code_that_interrupts_a_thread_finds_its_modes_whole() -> None:
+    """Whatever runs between two instructions (here a tracer) may call operators, also in a thread that never did."""
+    errors: list[Exception] = []
+
+    def interrupt(*event: object) -> object:
+        sys.settrace(None)
+        try:
+            ops.add(np.ones(2), 1.0)
+        except Exception as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+        sys.settrace(interrupt)
+        return interrupt
+
+    def work() -> None:
+        sys.settrace(interrupt)
+        with creating(None):
+            pass
+        assert not MODES.stack
+        sys.settrace(None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not errors

@@ -50,12 +50,12 @@ def decompose(graph: Graph, *, level: str = "prims", keep: frozenset[str] = froz
     new.attributes = dict(graph.attributes)
     builder = _Builder(new, strict=level == "prims", keep=keep)
     values: dict[Node, Any] = {}
-    MODES.stack.append(builder.mode)
+    MODES.push(builder.mode)
     try:
         for node in graph.nodes:
             values[node] = builder.translate(node, values)
     finally:
-        MODES.stack.pop()
+        MODES.pop()
     _remove_dead(new)
     return new
 

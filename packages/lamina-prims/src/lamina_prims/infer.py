@@ -32,9 +32,9 @@ def infer_composite(operator: Operator, args: tuple[Any, ...], kwargs: dict[str,
     if stack and stack[-1] is _INFER:
         result = operator.function(*args, **kwargs)
     else:
-        stack.append(_INFER)
+        MODES.stack = (*stack, _INFER)
         try:
             result = operator.function(*args, **kwargs)
         finally:
-            stack.pop()
+            MODES.stack = stack
     return tuple(result) if type(result) is list else result

@@ -33,29 +33,43 @@ class Mode:
         return operator(*args, **kwargs)
 
     def __enter__(self) -> Mode:
-        MODES.stack.append(self)
+        MODES.push(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        popped = MODES.stack.pop()
+        popped = MODES.pop()
         assert popped is self, "modes must be left in the opposite order of entering"
 
 
 class _Modes(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[Mode] = []
-        self.creator: Handler | None = None
-        self.shape_env: Any = None
+    """Class attributes are what a thread has that has set nothing, and the stack is a tuple, which they can share. An
+    ``__init__`` would run at a thread's first access, and all that Python runs meanwhile (finalizers, signal handlers,
+    tracers) would find an instance without attributes."""
+
+    stack: tuple[Mode, ...] = ()
+    creator: Handler | None = None
+    shape_env: Any = None
+
+    def push(self, mode: Mode) -> None:
+        """Let ``mode`` see calls first."""
+        self.stack = (*self.stack, mode)
+
+    def pop(self) -> Mode:
+        """Take the last one off, which is returned."""
+        *rest, last = self.stack
+        self.stack = tuple(rest)
+        return last
 
     def handle(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        mode = self.stack[-1]
+        stack = self.stack
+        mode = stack[-1]
         if mode.stays:
             return mode.handle(operator, args, kwargs)
-        self.stack.pop()
+        self.stack = stack[:-1]
         try:
             return mode.handle(operator, args, kwargs)
         finally:
-            self.stack.append(mode)
+            self.stack = (*self.stack, mode)
 
 
 MODES = _Modes()

@@ -184,10 +184,9 @@ def _state(device: str, dtype: DType) -> str:
 def set_autocast_state(state: str | None) -> str | None:
     """Switch autocast on (by a state's name) or off (None); returns what was before."""
     before, stack = autocast_state(), MODES.stack
-    if before is not None:
-        del stack[0]
-    if state is not None:
-        stack.insert(0, _MODES[state])  # outermost: other modes see the call as it was written
+    others = stack if before is None else stack[1:]
+    # Outermost: other modes see the call as it was written.
+    MODES.stack = others if state is None else (_MODES[state], *others)
     return before
 
 

@@ -29,8 +29,7 @@ __all__ = ["STEPS", "backward", "grad", "grad_until"]
 class _Steps(threading.local):
     """Who is told of each node before it runs: a trace, which notes the line that the node derives from."""
 
-    def __init__(self) -> None:
-        self.entering: Callable[[Node], None] | None = None
+    entering: Callable[[Node], None] | None = None
 
 
 STEPS = _Steps()

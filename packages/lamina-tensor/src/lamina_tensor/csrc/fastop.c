@@ -38,7 +38,7 @@ static int modes_active(void) {
     if (!name && !(name = PyUnicode_InternFromString("stack"))) return -1;
     PyObject *stack = PyObject_GetAttr(registered.modes, name);
     if (!stack) return -1;
-    int active = PyList_GET_SIZE(stack) > 0;
+    int active = Py_SIZE(stack) > 0; /* a tuple */
     Py_DECREF(stack);
     return active;
 }

@@ -12,7 +12,7 @@ static int modes_or_graph(TensorObject *target, TensorObject *other) {
     if (!name && !(name = PyUnicode_InternFromString("stack"))) return 1;
     PyObject *stack = PyObject_GetAttr(registered.modes, name);
     if (!stack) return 1;
-    int busy = PyList_GET_SIZE(stack) > 0;
+    int busy = Py_SIZE(stack) > 0; /* a tuple */
     Py_DECREF(stack);
     if (busy || !grad_enabled) return busy;
     TensorObject *base = target->base && target->base != Py_None ? (TensorObject *)target->base : NULL;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from lamina_fx import Device
@@ -97,8 +99,7 @@ class ExternalStream(Stream):
 class _Local(threading.local):
     """By device: the stream that this thread has set."""
 
-    def __init__(self) -> None:
-        self.streams: dict[int, Stream] = {}
+    streams: Mapping[int, Stream] = MappingProxyType({})
 
 
 _LOCAL = _Local()
@@ -128,9 +129,9 @@ def set_stream(stream: Stream) -> None:
         stream.handle.use()
     _C.set_stream(index, stream.cuda_stream)
     if stream.cuda_stream:
-        _LOCAL.streams[index] = stream
+        _LOCAL.streams = {**_LOCAL.streams, index: stream}
     else:
-        _LOCAL.streams.pop(index, None)
+        _LOCAL.streams = {i: s for i, s in _LOCAL.streams.items() if i != index}
 
 
 class StreamContext:
