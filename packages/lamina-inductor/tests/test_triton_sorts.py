@@ -1,5 +1,5 @@
-"""Sorts in tiles, and the largest of long rows: what the loops for a grid mean, by the interpreter of kernel IR; with
-triton, what the kernels compute, and that they compile."""
+"""Sorts in tiles, sorts and the largest of long rows: what the loops for a grid mean, by the interpreter of kernel IR;
+with triton, what the kernels compute, and that they compile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tracing import spec_of
 from triton_corpus import floats, graph_of
-from triton_sorts import LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
+from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
 from triton_templates import kept_graph
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, float32
@@ -47,11 +47,12 @@ def test_kernels_and_what_they_compute(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
-def test_rows_beyond_the_longest_are_sorted_by_the_library(dtype: Any) -> None:
+def test_rows_beyond_the_longest_are_sorted_by_parts_or_by_the_library(dtype: Any) -> None:
     most = longest_row(spec_of(np.zeros(1, dtype)).dtype)
-    for size, externs in ((most, []), (most + 1, ["sort"])):
+    for size, launches in ((most, 1), (most + 1, 0 if dtype is np.int64 else 2)):
         program = TritonBackend().emit(graph_of(lambda x: ops.sort(x, 1), (np.zeros((3, size), dtype),)))
-        assert [e.operator for e in program.externs] == externs
+        assert len(program.launches) == launches
+        assert [e.operator for e in program.externs] == ([] if launches else ["sort"])
 
 
 def bounded(upper: int | None) -> tuple[Graph, Any]:
@@ -95,9 +96,9 @@ def test_work_before_and_behind_is_in_the_kernel() -> None:
     assert kernel.tile.whole
 
 
-@pytest.mark.parametrize("name", LONG_TOPK)
-def test_the_largest_of_long_rows_have_kernels_of_their_own(name: str) -> None:
-    fn, inputs, units, launches = LONG_TOPK[name]
+@pytest.mark.parametrize("name", [*LONG_TOPK, *LONG_SORTS])
+def test_long_rows_have_kernels_of_their_own(name: str) -> None:
+    fn, inputs, units, launches = (LONG_TOPK | LONG_SORTS)[name]
     program = emit_with_parts(kept_graph(fn, inputs), units)
     assert not program.externs
     assert len(program.launches) == launches
@@ -130,7 +131,7 @@ def report() -> dict[str, str | None]:
 
 
 @TRITON
-@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK])
+@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS])
 def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
     assert report[name] is None, report[name]
 
@@ -158,9 +159,9 @@ def test_kernels_compile(name: str, sm: int) -> None:
 
 
 @TRITON
-@pytest.mark.parametrize(("name", "sm"), [("parts", 90), ("short words in parts", 80)])
+@pytest.mark.parametrize(("name", "sm"), [("parts", 90), ("short words in parts", 80), ("sorted in runs", 90)])
 def test_kernels_for_long_rows_compile(name: str, sm: int) -> None:
-    fn, inputs, units, _ = LONG_TOPK[name]
+    fn, inputs, units, _ = (LONG_TOPK | LONG_SORTS)[name]
     for kernel in emit_with_parts(kept_graph(fn, inputs), units).kernels:
         _compiles(kernel, sm)
 

@@ -14,7 +14,7 @@ from lamina_inductor.backends.triton.templates import topk
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_prims import operator, ops
 
-__all__ = ["LONG_TOPK", "SORT_CASES", "TOPK_CASES", "emit_with_parts"]
+__all__ = ["LONG_SORTS", "LONG_TOPK", "SORT_CASES", "TOPK_CASES", "emit_with_parts"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -157,6 +157,17 @@ LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
     "too many in a group": (largest(2), (together(270 * topk.GROUPS),), 0, 1),
 }  # fmt: skip
 """Rows that no tile holds: function, inputs, multiprocessors, launches."""
+
+LONG_SORTS: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
+    "sorted in runs": (up, (special(2, 9000),), 1, 3),
+    "two whole runs": (down, (special(1, 8192),), 1, 2),
+    "short words in runs": (down, (special(2, 5000, dtype=BF16),), 1, 2),
+    "too long for short words": (up, (special(1, 33000, dtype=BF16),), 1, 5),
+    "long columns": (lambda x: up(x, 0), (special(5000, 3),), 1, 2),
+    "places of long rows": (lambda x: ops.argsort(x, 1, True), (special(3, 5001),), 1, 2),
+    "long rows of whole numbers": (up, (RNG.integers(-9, 9, (2, 6000)).astype(np.int32),), 1, 2),
+}  # fmt: skip
+"""The same of whole sorts."""
 
 
 def emit_with_parts(graph: Graph, units: int) -> TritonProgram:

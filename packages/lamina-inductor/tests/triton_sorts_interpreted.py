@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import triton_interpreted as base
 from triton_corpus import graph_of
-from triton_sorts import LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
+from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
 from triton_symbolic_interpreted import count_by_scalars
 from triton_templates import kept_graph
 
@@ -23,7 +23,7 @@ from lamina_prims.modes import creating
 
 def long_rows(name: str) -> str | None:
     """What is wrong with a case of long rows, the signs of zeros included."""
-    fn, inputs, units, launches = LONG_TOPK[name]
+    fn, inputs, units, launches = (LONG_TOPK | LONG_SORTS)[name]
     graph = kept_graph(fn, inputs)
     program = emit_with_parts(graph, units)
     if program.externs or len(program.launches) != launches:
@@ -46,8 +46,8 @@ def main(names: list[str]) -> None:
     count_by_scalars()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK):
-        if name in LONG_TOPK:
+    for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS):
+        if name in LONG_TOPK or name in LONG_SORTS:
             report[name] = long_rows(name)
             continue
         fn, inputs, _ = (SORT_CASES | TOPK_CASES)[name]

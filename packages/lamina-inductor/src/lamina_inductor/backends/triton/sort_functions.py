@@ -57,6 +57,14 @@ def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low
     return tl.reshape(h, x.shape)
 
 @triton.jit
+def lm_merge_words(x, n: tl.constexpr):
+    h = lm_spread(x, n, 1, 1)
+    for step in tl.static_range(n):
+        y = lm_partner(h, n, n - 1 - step)
+        h = tl.where(lm_swaps(h < y, h > y, n, n - 1 - step, n, 0), y, h)
+    return tl.reshape(h, x.shape)
+
+@triton.jit
 def lm_first_words(
     x, n: tl.constexpr, m: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr
 ):

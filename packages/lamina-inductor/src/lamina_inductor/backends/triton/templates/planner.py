@@ -28,6 +28,7 @@ from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
 from .gemm import can_describe, gemm_launches, is_gemm
 from .prologue import Prologue
+from .sort import is_long_sort, sort_launches
 from .topk import is_topk, topk_launches
 
 __all__ = ["Choose", "TemplatePlanner", "best_guess"]
@@ -73,6 +74,8 @@ class TemplatePlanner:
         if is_topk(step):
             wide = _is_wide(program, step.args[0], *[o for o in step.outs if o is not None])
             return topk_launches(step, self.gpu.multiprocessors, wide)
+        if is_long_sort(step):
+            return sort_launches(step, _is_wide(program, step.args[0], *[o for o in step.outs if o is not None]))
         found = self._problem(step, program)
         if found is None:
             return None

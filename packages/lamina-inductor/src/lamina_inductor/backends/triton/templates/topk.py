@@ -16,11 +16,12 @@ from lamina_fx import DType, int32, int64
 from ....ir.program import HostCall, Operand
 from ..literals import has_type, language_type
 from ..program import Scratch, TritonLaunch
-from ..sort_words import element_text, key_bits, key_lines, place_text, word_text
+from ..sort_words import key_bits, key_lines, place_text, word_text
 from ..sorting import layout_text
 from ..tiles import Tile, constant, power
 from .kernel_text import KernelText
 from .offsets import scaled
+from .row_words import behind, declare_results, row_lines, row_offset, rows_of_operand, store_results
 
 __all__ = ["is_topk", "topk_launches"]
 
@@ -90,9 +91,7 @@ def topk_launches(step: HostCall, multiprocessors: int, wide: bool) -> list[Trit
     dim %= len(x.shape)
     size = constant(x.shape[dim])
     assert size is not None
-    rows: Any = 1
-    for d, n in enumerate(x.shape):
-        rows = rows * n if d != dim else rows
+    rows = rows_of_operand(x, dim)
     known, most = constant(rows), max(1, -(-size // LEAST))
     parts = 1 if known is None else max(1, min(most, -(-PER_UNIT * multiprocessors // known)))
     if key_bits(x.dtype) == 16:
@@ -114,19 +113,22 @@ def _log(number: int) -> int:
 def _walk(search: _Search) -> TritonLaunch:
     text, programs = KernelText(search.wide), search.rows * search.parts
     found, counts = Scratch(programs * search.room * search.word.itemsize), Scratch(programs * 4)
-    counts = Scratch(counts.bytes, _behind(found))
-    tops = Scratch(programs * search.kept * 8, _behind(counts))
+    counts = Scratch(counts.bytes, behind(found.bytes))
+    tops = Scratch(programs * search.kept * 8, behind(counts.bytes, counts.offset))
     text.block(BLOCK=BLOCK, GROUPS=GROUPS, ROOM=search.room, KEPT=search.kept)
     text.pointer("x", search.x.dtype, search.x)
     text.pointer("found", search.word, found)
     text.pointer("counts", int32, counts)
-    _declare_results(text, search, tops)
+    if search.parts > 1:
+        text.pointer("tops", int64, tops)
+    else:
+        declare_results(text, search.outs)
     most = f"tl.full([], {(1 << (search.word.itemsize * 8 - 1)) - 1}, {language_type(search.word)})"
     text.add(
         f"row = tl.program_id(0){'.to(tl.int64)' if search.wide else ''}",
         *([f"begin = tl.program_id(1) * {search.span}"] if search.parts > 1 else []),
-        *_row_lines(text, search, search.x),
-        f"start = x{_row_offset(text, search, search.x)}",
+        *row_lines(text, search.x, search.dim),
+        f"start = x{row_offset(text, search.x, search.dim)}",
         f"program = row * {search.parts} + tl.program_id(1)",
         "found = found + program * ROOM",
         "count = counts + program",
@@ -168,13 +170,15 @@ def _walk(search: _Search) -> TritonLaunch:
     if search.parts > 1:
         text.add(*_handed_on(search))
     else:
-        _store_results(text, search, search.narrow, "0")
+        _store(text, search, search.narrow)
     kernel, buffers, sizes = text.finish(warps=WARPS, origins=search.origins)
     return TritonLaunch(kernel, buffers, sizes, (search.rows, search.parts))
 
 
-def _behind(scratch: Scratch) -> Any:
-    return (scratch.offset + scratch.bytes + 255) // 256 * 256
+def _store(text: KernelText, search: _Search, narrow: bool) -> None:
+    text.add("kept = tl.arange(0, KEPT)[None, :]")
+    mask = "" if search.k == search.kept else f", kept < {search.k}"
+    store_results(text, search.outs, search.dim, "kept", mask, search.largest, search.x.dtype, narrow)
 
 
 def _first(words: str, columns: int, search: _Search) -> str:
@@ -213,75 +217,26 @@ def _handed_on(search: _Search) -> list[str]:
     return [*lines, "tl.store(tops + program * KEPT + kept, word)"]
 
 
-# -- results ---------------------------------------------------------------------------------------------
-
-
-def _declare_results(text: KernelText, search: _Search, tops: Scratch) -> None:
-    if search.parts > 1:
-        text.pointer("tops", int64, tops)
-        return
-    _declare_outs(text, search)
-
-
-def _declare_outs(text: KernelText, search: _Search) -> None:
-    for name, operand in zip(("values", "places"), search.outs, strict=True):
-        if operand is not None:
-            text.pointer(name, operand.dtype, operand)
-
-
-def _store_results(text: KernelText, search: _Search, narrow: bool, begin: str) -> None:
-    dtype = search.x.dtype
-    shift = 16 if narrow else 32
-    text.add("kept = tl.arange(0, KEPT)[None, :]")
-    element = element_text("word", "word", dtype, search.largest, shift)
-    place = "((word & 65535) >> 1).to(tl.int64)" if narrow else "((word & 4294967295) >> 1)"
-    for name, operand, value in zip(("values", "places"), search.outs, (element, place), strict=True):
-        if operand is None:
-            continue
-        at = f"{name}{_row_offset(text, search, operand)} + {scaled(text, 'kept', operand.strides[search.dim])}"
-        mask = "" if search.k == search.kept else f", kept < {search.k}"
-        text.add(f"tl.store({at}, {value}{mask})")
-
-
-def _row_lines(text: KernelText, search: _Search, operand: Operand) -> list[str]:
-    """Lines that define the indices of the other dimensions from the number of a row."""
-    kept = [(d, n) for d, n in enumerate(operand.shape) if d != search.dim and constant(n) != 1]
-    lines, rest = [], "row"
-    for number, (d, size) in enumerate(reversed(kept)):
-        last = number == len(kept) - 1
-        lines.append(f"i{d} = {rest if last else f'{rest} % {text.atom(size)}'}")
-        rest = f"({rest} // {text.atom(size)})"
-    return lines
-
-
-def _row_offset(text: KernelText, search: _Search, operand: Operand) -> str:
-    found = ""
-    for d, (size, stride) in enumerate(zip(operand.shape, operand.strides, strict=True)):
-        if d != search.dim and constant(size) != 1 and constant(stride) != 0:
-            found += f" + {scaled(text, f'i{d}', stride)}"
-    return found
-
-
 # -- parts together --------------------------------------------------------------------------------------
 
 
 def _merge(search: _Search) -> TritonLaunch:
     text, programs = KernelText(search.wide), search.rows * search.parts
     found = Scratch(programs * search.room * search.word.itemsize)
-    counts = Scratch(programs * 4, _behind(found))
-    text.pointer("tops", int64, Scratch(programs * search.kept * 8, _behind(counts)))
-    _declare_outs(text, search)
+    counts = Scratch(programs * 4, behind(found.bytes))
+    text.pointer("tops", int64, Scratch(programs * search.kept * 8, behind(counts.bytes, counts.offset)))
+    declare_results(text, search.outs)
     count, columns = search.parts * search.kept, power(search.parts * search.kept)
     warps = max(1, min(8, columns // 256))
     text.block(KEPT=search.kept, COLUMNS=columns)
     layout = layout_text(Tile(1, warps=warps), columns, int64)
     text.add(
         f"row = tl.program_id(0){'.to(tl.int64)' if search.wide else ''}",
-        *_row_lines(text, search, search.x),
+        *row_lines(text, search.x, search.dim),
         "at = tl.arange(0, COLUMNS)[None, :]",
         f"word = tl.load(tops + row * {count} + at, at < {count}, other={(1 << 63) - 1})",
         f"word = lm_first_words(word, {_log(columns)}, {_log(search.kept)}, {layout})",
     )
-    _store_results(text, search, False, "0")
+    _store(text, search, False)
     kernel, buffers, sizes = text.finish(warps=warps, origins=(*search.origins, ("", "parts", "")))
     return TritonLaunch(kernel, buffers, sizes, (search.rows,))
