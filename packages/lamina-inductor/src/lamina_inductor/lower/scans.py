@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import bool_, int64
+from lamina_fx import bool_, int32, int64
 
 from ..ir.dtypes import compute_dtype
 from ..ir.loops import Index, Value
-from .pointwise import filled
+from .pointwise import convert_value, filled
 from .table import Call, lowers
 from .views import map_value
 
@@ -56,9 +56,12 @@ def _running_extremum(call: Call) -> Value | None:
         best.outputs += [best, filled(call, input.shape, 0, int64)]
         return best
     best = _scan(call, input, SCANS[call.op])
-    place = Value("point", call.op, f"{call.name}_place", (input, best), input.shape, int64)
+    size = input.shape[call["dim"]]
+    narrow = type(size) is int and size <= 1 << 31
+    place = Value("point", call.op, f"{call.name}_place", (input, best), input.shape, int32 if narrow else int64)
     place.rule, place.attrs, place.cost = _write_place, call["dim"], 3
-    best.outputs += [best, _scan(call, place, "max")]
+    last = _scan(call, place, "max")
+    best.outputs += [best, convert_value(last, int64) if narrow else last]
     return best
 
 
@@ -69,5 +72,5 @@ def _write_place(emitter: Any, value: Value, index: Index) -> Any:
     hit = emitter.let(bool_, "eq", element, best)
     if dtype.kind == "float":
         hit = emitter.let(bool_, "bitwise_or", hit, emitter.let(bool_, "isnan", element))
-    position = emitter.named(emitter.index_value(index[value.attrs]), int64)
-    return emitter.let(int64, "where", hit, position, 0)
+    position = emitter.named(emitter.index_value(index[value.attrs], value.dtype), value.dtype)
+    return emitter.let(value.dtype, "where", hit, position, 0)
