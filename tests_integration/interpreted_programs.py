@@ -57,10 +57,14 @@ SMALL: dict[str, dict[str, int]] = {
     "schedule.staged_nest": {
         "FEWEST_ROWS": 2, "MOST_ROWS": 8, "MOST_BLOCKS": 8, "MANY_WARPS": 4, "AREA": 16, "BLOCK_WIDTH": 8,
     },
-    "schedule.tiled_nest": {"FEW": 8, "WITHIN": 1, "AREA": 8},
+    "schedule.tiled_nest": {"FEW": 8},
     "schedule.late_nest": {"CHUNKS": 2},
-    "backends.triton.axis_tiles": {"SIDE": 4, "SHORT_SIDE": 2, "SEVERAL_AREA": 16},
-    "backends.triton.crossed_tiles": {"SECTOR": 16, "AREA": 16, "FEWEST": 2, "WIDE": 4, "STEP": 2, "PROGRAMS": 1},
+    "backends.triton.axis_tiles": {
+        "SIDE": 4, "SHORT_SIDE": 2, "AREA": 16, "THREE_AREA": 16, "NARROW_SIDE": 8, "LONG": 8,
+    },
+    "backends.triton.crossed_tiles": {
+        "SECTOR": 16, "AREA": 16, "FEWEST": 2, "WIDE": 4, "STEP": 2, "SMALL_AREA": 16, "PROGRAMS": 1,
+    },
     "backends.triton.tables": {"MANY": 2},
 }  # fmt: skip
 

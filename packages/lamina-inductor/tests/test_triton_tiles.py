@@ -11,6 +11,7 @@ import pytest
 from random_permuted import drawn
 from tracing import compiled, copied, spec_of
 from triton_corpus import floats, graph_of
+from triton_symbolic import CASES
 from triton_tiles import ROW_CASES, TILE_CASES
 
 from lamina_fx import Graph, GraphBuilder, Interpreter
@@ -47,6 +48,15 @@ def test_no_access_divides_an_index_of_the_tile(name: str) -> None:
     accesses = [line for line in kernel.source.splitlines() if "tl.load(" in line or "tl.store(" in line]
     divided = rf"\b({'|'.join(axes)})\b\)* (//|%)"
     assert not [line for line in accesses if re.search(divided, line)]
+
+
+def test_half_numbers_of_unknown_even_sizes_move_16_bytes_at_once() -> None:
+    (launch,) = TritonBackend().emit(CASES["a transposed operand and half numbers"].graph()).launches
+    text = launch.kernel.source
+    assert "    if (n_s0 % 8 == 0) & (n_s1 % 8 == 0):\n        n_s0 = n_s0 // 8 * 8\n" in text
+    assert text.count("tl.store(") == 2
+    (launch,) = TritonBackend().emit(CASES["a transposed operand"].graph()).launches
+    assert "% 8" not in launch.kernel.source
 
 
 @pytest.mark.parametrize("first", range(0, COUNT, BATCH))

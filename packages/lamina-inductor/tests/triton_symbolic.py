@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from triton_corpus import adamw, layer_norm_backward
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float32
 from lamina_fx.symbolic import ShapeEnv
 from lamina_prims import decompose, ops
 
@@ -72,6 +72,10 @@ CASES: dict[str, Case] = {
             {"a": 1, "b": 1}, {"a": 3, "b": 31}, {"a": 33, "b": 129}, {"a": 128, "b": 127}, {"a": 32, "b": 1},
             {"a": 0, "b": 5},
         ), 1,
+    ),
+    "a transposed operand and half numbers": Case(
+        lambda x, y: ops.convert_element_type(ops.add(ops.permute(x, (1, 0)), y), bfloat16), (("a", "b"), ("b", "a")),
+        ({"a": 40, "b": 136}, {"a": 33, "b": 136}, {"a": 64, "b": 64}, {"a": 1, "b": 8}, {"a": 0, "b": 8}), 1,
     ),
     "transposed operands of several sizes": Case(
         lambda *t: tuple([ops.add(ops.permute(x, (1, 0)), y) for x, y in zip(t[::2], t[1::2], strict=True)]),

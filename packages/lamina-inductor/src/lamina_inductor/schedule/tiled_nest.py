@@ -26,13 +26,8 @@ from .split_axes import split_axes
 __all__ = ["tiled_nest"]
 
 FEW = 1024
-"""So many elements are one tile anyway."""
-
-WITHIN = 16
-"""Elements between neighbours along an access's axis up to which the threads of a warp have whole sectors of it."""
-
-AREA = 2048
-"""Elements of two axes that are enough for a program."""
+"""So many elements are one tile anyway, and so is a block of memory that an access walks in another order. Two axes
+with fewer take a third one into the tile."""
 
 
 def tiled_nest(flat: Flat) -> Loop | None:
@@ -75,7 +70,8 @@ def _tiled_axes(flat: Flat) -> list[Symbol]:
         walked = walked_axis(steps, last)
         if walked is None or walked is last or last not in _varies(stmt.index, flat):
             continue
-        if type(within[walked]) is not int or within[walked] > WITHIN:
+        block = within[walked] * flat.sizes[walked]
+        if type(block) is not int or block > FEW:
             votes[walked] = votes.get(walked, 0) + len(steps)  # type: ignore[arg-type]
     if not votes:
         return []
@@ -97,4 +93,4 @@ def _product(a: Any, b: Any) -> Any:
 
 def _is_small(sizes: list[Any]) -> bool:
     """With sides that are powers of two."""
-    return all(type(s) is int for s in sizes) and _product(*[1 << (s - 1).bit_length() for s in sizes]) < AREA
+    return all(type(s) is int for s in sizes) and _product(*[1 << (s - 1).bit_length() for s in sizes]) < FEW

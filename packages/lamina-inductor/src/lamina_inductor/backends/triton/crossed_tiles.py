@@ -17,14 +17,17 @@ __all__ = ["choose_crossed_tile"]
 SECTOR = 32
 """Bytes that memory gives at once."""
 
-AREA = 16384
-"""Most elements of a tile that holds whole rows; fewer rows than a sector are taken up to twice as many."""
+AREA, FEWEST = 16384, 4
+"""Elements of a tile that holds whole rows, and rows that it has rather than to walk long ones."""
 
-FEWEST = 8
-"""Rows that a tile has rather than to walk long ones."""
-
-WIDE, STEP = 32, 128
+WIDE, STEP = 16, 256
 """Rows of a tile that walks longer ones, and elements of a step."""
+
+SMALL_AREA = 4096
+"""Elements of a tile of short rows, and of one that is moved over the rows of a chunk."""
+
+PER_THREAD = 64
+"""Elements of a whole row that a thread has."""
 
 UNKNOWN_ROWS = 1 << 14
 """What a number of rows is taken for that is not known."""
@@ -50,14 +53,15 @@ def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     if x < 2:
         return None
     r = None if length is None else power(length)
-    while r is not None and x > FEWEST and x * r > 2 * AREA:
+    area = AREA if size < 4 else 2 * AREA
+    while r is not None and x > FEWEST and x * r > area:
         x //= 2
-    if r is None or x * r > 2 * AREA or (len(loops) == 1 and r > STEP):
+    if r is None or x * r > area or (len(loops) == 1 and r > STEP):
         x = min(WIDE, most)
         return Tile(x, min(STEP * WIDE // x, r or STEP * WIDE), warps=8)
-    while x < WIDE and 4 * x * r <= AREA:
+    while x < most and 2 * x * r <= SMALL_AREA:
         x *= 2
-    return Tile(x, r, True, max(1, min(16, x * r // 1024)))
+    return Tile(x, r, True, max(1, min(16, x * r // (32 * PER_THREAD))))
 
 
 def _chunk(serial: Loop) -> Tile | None:
@@ -67,7 +71,7 @@ def _chunk(serial: Loop) -> Tile | None:
     if size is None or rows is None or length is None:
         return None
     x, r = min(SECTOR // size, power(rows)), power(length)
-    while x > 1 and x * r > AREA:
+    while x > FEWEST and x * r > SMALL_AREA:
         x //= 2
     return Tile(x, r, True, max(1, min(16, x * r // 1024)), chunk=True) if x > 1 else None
 

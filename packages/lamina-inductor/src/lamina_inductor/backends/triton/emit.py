@@ -25,6 +25,7 @@ from ...schedule.index_matches import narrow_index_matches
 from .axis_tiles import choose_axis_tile
 from .bound_indices import ERROR
 from .crossed_tiles import choose_crossed_tile
+from .even_sizes import with_even_sizes
 from .grids import program_count
 from .index_reach import most_of
 from .index_widths import is_large, largest_indices, needs_64_bits
@@ -170,12 +171,16 @@ def _print(kernel: Kernel, phase: Loop, name: str, wide: bool, calls: list[Kerne
     printed = print_phase(kernel, phase, name, tile, wide, filled)
     if "simd" in phase.kind and tile.x > 1 and any(_is_uneven(_in_call(phase.extent, c), tile.x) for c in calls):
         printed = with_whole_tiles(printed, print_phase(kernel, phase, name, tile, wide, filled=True), wide)
+    even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
+    narrow = [p.dtype.itemsize for p in kernel.params if p.name in printed.buffers and p.dtype.itemsize < 4]
+    odd = [s for s in printed.sizes if s not in even]
+    if tile.y and narrow and odd:
+        printed = with_even_sizes(printed, odd, 16 // min(narrow))
     types = {p.name: pointer_type(p.dtype) for p in kernel.params}
     integer = "i64" if wide else "i32"
     parameters = [(b, types[b]) for b in printed.buffers] + [(s, integer) for s in printed.sizes]
     if printed.checks:
         parameters.append((ERROR, "*i64"))
-    even = [s for s in printed.sizes if all(_is_even(kernel, s, call) for call in calls)]
     aligned = frozenset((*printed.buffers, *even))
     return _Phase(TritonKernel(name, printed.source, tuple(parameters), tile, aligned, kernel.origins), printed)
 
