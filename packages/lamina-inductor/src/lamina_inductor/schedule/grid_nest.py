@@ -46,8 +46,8 @@ BLOCK = 4096
 COLUMN_BLOCK = 512
 """The same for columns, of which a program has 32 side by side."""
 
-MOST_SCANNED = 4096
-"""Blocks of a row whose totals one program scans."""
+FEWEST_SCANNED, MOST_SCANNED = 1024, 16384
+"""Elements of the smallest block of a scan, and blocks of a row whose totals one program scans."""
 
 FEWEST = 256
 """Elements of an axis that make a block of a reduction of everything, where operands walk memory by another one."""
@@ -169,10 +169,19 @@ def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, .
         return staged_nest(flat, x, r, *column_blocks(kept, reduced), spare)  # type: ignore[arg-type]
     if kept >= FEW_LONG or (type(reduced) is int and reduced <= WHOLE_ROW):
         return None
-    block = BLOCK
-    if type(reduced) is int and any(type(s) is Scan for s in flat.statements):
-        block *= -(-reduced // (BLOCK * MOST_SCANNED))
+    block = _scan_block(flat, kept, reduced) if any(type(s) is Scan for s in flat.statements) else BLOCK
     return staged_nest(flat, x, r, block, block, spare)
+
+
+def _scan_block(flat: Flat, kept: int, reduced: Any) -> int:
+    """Elements of a block whose total and scans a program makes."""
+    widest = max([s.dtype.itemsize for s in flat.statements if type(s) is Scan])
+    block = BLOCK * 2 if widest <= 4 else BLOCK
+    if type(reduced) is not int:
+        return block
+    while block > FEWEST_SCANNED and kept * -(-reduced // block) < FEW:
+        block //= 2
+    return block * -(-reduced // (block * MOST_SCANNED))
 
 
 def _is_plain(flat: Flat) -> bool:

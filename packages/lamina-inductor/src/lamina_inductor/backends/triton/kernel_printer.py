@@ -99,7 +99,8 @@ class PhaseWriter:
     """Writes the statements of a phase; knows shape and dtype of every name. ``row_loops`` has the loops over ``r``.
 
     masks: dimension -> the mask along it and that mask's shape; none where the tiles fit. locals, summed: see
-    ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes back over them.
+    ``chunk_printer``. walked: buffers that the last pass read from start to end; turned: this pass goes over
+    them the other way; went_back: the last one began at the end. following: statements behind this one.
     repeated: see ``row_loads``. turns: see ``block_printer``.
     """
 
@@ -119,7 +120,8 @@ class PhaseWriter:
         self.locals: dict[str, Local] = {}
         self.summed = False
         self.walked: frozenset[str] = frozenset()
-        self.turned = False
+        self.turned = self.went_back = False
+        self.following: list[Any] = []
         self.repeated = -1
         self.lines: list[str] = []
         self.depth = 0
@@ -199,7 +201,9 @@ class PhaseWriter:
 
     def all_of(self, body: tuple[Stmt, ...]) -> None:
         """The statements, as they are printed."""
-        for stmt in self._order(body):
+        ordered = self._order(body)
+        for number, stmt in enumerate(ordered):
+            self.following = ordered[number + 1 :]
             if type(stmt) is OnlineLoop:
                 write_loop(self, stmt.loop, stmt.beside)
             else:

@@ -43,11 +43,10 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
     if bound is None and not loop.extent.free_symbols <= set(writer.names):  # of a tile, or of a block
         bound = loop.extent.range()[1]
     end = writer.index(loop.extent) if bound is None else str(bound)
-    back = _turns_back(writer, loop) and not beside and not running
+    back = _turns_back(writer, loop, beside, bool(running))
     ahead = f", num_stages={writer.tile.stages}" if writer.tile.stages > 1 else ""
     writer.add(f"for {'forth' if back else 'base'} in {'tl.' if ahead else ''}range(0, {end}, RBLOCK{ahead}):")
     writer.depth += 1
-    writer.turned = back
     if back:
         writer.add(f"base = ({end} - 1) // RBLOCK * RBLOCK - forth")
     write_axis(writer, loop, "base + ")
@@ -61,12 +60,27 @@ def write_loop(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...] = ())
             _finish(writer, accumulator, f"{accumulator.name}_sum", f"{accumulator.name}_at")
 
 
-def _turns_back(writer: PhaseWriter, loop: Loop) -> bool:
-    """Does this pass walk from the end? It does if it reads what a pass just read forth, whose end is in the cache."""
-    read = frozenset([s.buffer for s in walk(loop.body) if type(s) is Load])
-    turns = bool(read & writer.walked)
-    writer.walked = frozenset() if turns else read
-    return turns
+def _turns_back(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...], scans: bool) -> bool:
+    """Does this pass walk from the end? It does if it reads what a pass just read forth, whose end is in the cache; or
+    if a scan, which cannot turn, reads the same next."""
+    read, again = _read(loop), bool(_read(loop) & writer.walked)
+    if scans or beside:
+        back = not scans and not again and all(b.kind == "exp" for b in beside) and _is_scanned_next(writer, read)
+    else:
+        back = again and not writer.went_back or not again and _is_scanned_next(writer, read)
+    writer.turned = again and back != writer.went_back
+    writer.walked, writer.went_back = frozenset() if again else read, back
+    return back
+
+
+def _read(loop: Loop) -> frozenset[str]:
+    return frozenset([s.buffer for s in walk(loop.body) if type(s) is Load])
+
+
+def _is_scanned_next(writer: PhaseWriter, read: frozenset[str]) -> bool:
+    loop = next((s for s in writer.following if type(s) is Loop), None)
+    scans = loop is not None and any(type(s) is Accumulate and s.running is not None for s in loop.body)
+    return scans and bool(read & _read(loop))  # type: ignore[arg-type]
 
 
 def _write_row(writer: PhaseWriter, loop: Loop) -> None:

@@ -13,11 +13,14 @@ WHOLE_ROW = 8192
 
 LONGER = 32768
 
-STEP = 4096
+STEP = 2048
 """Elements of a step through longer rows."""
 
 AREA = 4096
 """Elements of a tile over several rows."""
+
+SHORT_ROW, SHORT_AREA = 256, 1024
+"""Rows so short have a smaller one."""
 
 WIDTH, COLUMN_AREA = 128, 2048
 """Columns side by side, and elements of a step through them: a thread has some columns alone."""
@@ -39,7 +42,7 @@ def choose_scan_tile(phase: Loop, extent: int | None) -> Tile | None:
     length = upper(passes[0].extent)
     if walks_kept(phase, passes[0].axis):
         return _columns(rows, length, len(passes) < len(loops))
-    return _rows(rows, length, len(passes))
+    return _rows(rows, length, len(passes), any(a.kind == "logaddexp" for s in passes for a in s.accumulators))
 
 
 def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
@@ -50,9 +53,11 @@ def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
     return Tile(x, step, length is not None and length <= step, max(1, x * step // 2048))
 
 
-def _rows(rows: int, length: int | None, passes: int) -> Tile:
+def _rows(rows: int, length: int | None, passes: int, pairs: bool) -> Tile:
     if length is None or length > (LONGER if passes > 1 else WHOLE_ROW):
-        return Tile(1, STEP, warps=8)
+        return Tile(1, STEP, warps=max(1, STEP // 512))
     whole = power(length)
-    x = max(1, min(AREA // whole, 64, rows // 256))
-    return Tile(x, whole, True, max(1, min(32, x * whole // 512)))
+    x = max(1, min((SHORT_AREA if whole <= SHORT_ROW else AREA) // whole, 64, rows // 256))
+    if x * whole > WHOLE_ROW:
+        return Tile(x, whole, True, 32)
+    return Tile(x, whole, True, max(1, min(8, x * whole // (1024 if pairs else 512))))
