@@ -6,6 +6,11 @@ __all__ = ["SORT_FUNCTIONS"]
 
 SORT_FUNCTIONS = """
 @triton.jit
+def lm_number_key(x):
+    bits = tl.where(x != x, float("nan"), x + 0.0).to(tl.int32, bitcast=True)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+@triton.jit
 def lm_float_key(bits, most: tl.constexpr, infinity: tl.constexpr):
     size = bits & most
     key = tl.where(bits < 0, bits ^ most, bits)

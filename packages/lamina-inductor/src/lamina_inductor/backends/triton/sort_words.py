@@ -13,7 +13,7 @@ from lamina_fx import DType
 
 __all__ = ["element_text", "key_bits", "key_lines", "place_text", "word_text"]
 
-_INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000, "float64": 0x7FF0000000000000}
+_INFINITY = {"float16": 0x7C00, "float64": 0x7FF0000000000000}
 """Bits of the number behind which only NaN come."""
 
 
@@ -24,16 +24,23 @@ def key_bits(dtype: DType) -> int:
 
 def key_lines(name: str, value: str, dtype: DType, descending: bool) -> list[str]:
     """Lines that define ``{name}_bits`` and ``{name}_key`` for the tile ``value``."""
-    key = f"{name}_bits"
-    if dtype.kind == "float":
+    key, bits = f"{name}_bits", _bits(value, dtype)
+    if dtype.name in ("float32", "bfloat16"):
+        number = f"{value}.to(tl.float32)" if dtype.itemsize == 2 else value
+        key, bits = f"lm_number_key({number})", f"{number}.to(tl.int32, bitcast=True)"
+        key += " >> 16" if dtype.itemsize == 2 else ""
+    elif dtype.kind == "float":
         key = f"lm_float_key({name}_bits, {_most(dtype)}, {_INFINITY[dtype.name]})"
-    return [f"{name}_bits = {_bits(value, dtype)}", f"{name}_key = {key}{' ^ -1' if descending else ''}"]
+    if descending:
+        key = f"({key}) ^ -1"
+    return [f"{name}_bits = {bits}", f"{name}_key = {key}"]
 
 
 def place_text(name: str, place: str, dtype: DType) -> str:
     """The int32 behind the key: the place, and in its last bit whether a zero is negative."""
     text = f"({place}) * 2"
-    return text if dtype.kind != "float" else f"{text} + ({name}_bits == {-_most(dtype) - 1}).to(tl.int32)"
+    zero = -(1 << 31) if dtype.name == "bfloat16" else -_most(dtype) - 1
+    return text if dtype.kind != "float" else f"{text} + ({name}_bits == {zero}).to(tl.int32)"
 
 
 def word_text(key: str, place: str, narrow: bool) -> str:

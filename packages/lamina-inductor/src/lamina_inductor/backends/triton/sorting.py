@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lamina_fx import DType, int64
 
-from ...ir.kernel import Loop, Sort, walk
+from ...ir.kernel import Load, Loop, Sort, walk
 from .sort_words import element_text, key_bits, key_lines, place_text, word_text
 from .tiles import Tile, power, upper, walks_kept
 
@@ -27,11 +27,12 @@ __all__ = ["choose_sort_tile", "layout_text", "write_sort"]
 
 _FULL = frozenset("xr")
 
-PER_THREAD = 16
-"""Elements of a thread: more are quicker to exchange, and take longer to compile."""
+PER_THREAD, PER_THREAD_WIDE, PER_THREAD_SHORT = 32, 16, 8
+"""Elements of a thread: the more, the fewer exchanges go between warps, as far as registers reach; of keys of 64 bits,
+and of rows that a warp holds in any case."""
 
-SHORT_ROW = 128
-"""Rows so short are held by a warp, and a program has four."""
+ONE_WARP, SHORT_ROW = 256, 128
+"""Rows so short are held by a warp; of still shorter ones a program has several, in four warps."""
 
 UNKNOWN_ROWS = 1 << 14
 """What a number of rows is taken for that is not known."""
@@ -39,19 +40,26 @@ UNKNOWN_ROWS = 1 << 14
 
 def choose_sort_tile(phase: Loop, extent: int | None) -> Tile | None:
     """The tile of a phase that sorts rows; ``extent``: as ``tiles.choose_tile``. None: it sorts nothing."""
-    if not any(type(s) is Sort for s in walk(phase.body)):
+    sorts = [s for s in walk(phase.body) if type(s) is Sort]
+    if not sorts:
         return None
     loop = next(s for s in phase.body if type(s) is Loop)
     columns = max(2, power(upper(loop.extent) or 1))
     rows = UNKNOWN_ROWS if extent is None else power(extent)
-    of_warp = 32 * PER_THREAD
+    wide = any(not s.places and s.dtype.itemsize == 8 for s in sorts) or _loads_wide(phase)
+    per_thread = PER_THREAD_WIDE if wide else PER_THREAD
     if walks_kept(phase, loop.axis):
-        x = max(1, min(rows, 32, 8 * of_warp // columns))
-    elif columns >= of_warp:
-        x = 1
-    else:
-        x = min(rows, (4 if columns <= SHORT_ROW else 1) * of_warp // columns)
-    return Tile(x, columns, True, max(1, min(16, x * columns // of_warp)))
+        x = max(1, min(rows, 4, 4096 // columns))
+        return Tile(x, columns, True, max(1, min(16, x * columns // 256)))
+    if columns > ONE_WARP:
+        return Tile(1, columns, True, max(1, columns // (32 * per_thread)))
+    x = 1 if columns > SHORT_ROW else max(1, min(rows, 128 * PER_THREAD_SHORT // columns))
+    return Tile(x, columns, True, max(1, min(4, x * columns // (32 * PER_THREAD_SHORT))))
+
+
+def _loads_wide(phase: Loop) -> bool:
+    """Is a row of eight bytes an element loaded? (Keys of 64 bits are those of such rows.)"""
+    return any(type(s) is Load and s.dtype.itemsize == 8 for s in walk(phase.body))
 
 
 # -- text ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from .row_words import behind, declare_results, row_lines, row_offset, rows_of_o
 
 __all__ = ["is_long_sort", "sort_launches"]
 
-RUN, RUN_WARPS = 4096, 8
+RUN, RUN_WARPS = 4096, 4
 """Elements of a run that is sorted in a tile."""
 
 TILE, TILE_WARPS = 2048, 4
