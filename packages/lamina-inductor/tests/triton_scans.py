@@ -160,7 +160,11 @@ MODES = ("in tiles", "in steps", "in blocks")
 @contextmanager
 def small_steps(mode: str) -> Iterator[None]:
     """Make tiles and blocks so small that rows of some tens of elements take several."""
-    steps = {"WHOLE_ROW": 4, "LONGER": 4, "STEP": 16, "WIDTH": 4, "COLUMN_AREA": 32} if mode != "in tiles" else {}
+    steps = (
+        {"WHOLE_ROW": 4, "LONGER": 4, "STEP": 16, "LONG_STEP": 16, "WIDTH": 4, "COLUMN_AREA": 32}
+        if mode != "in tiles"
+        else {}
+    )
     blocks = {"BLOCK": 8, "FEWEST_SCANNED": 8, "COLUMN_BLOCK": 8, "WHOLE_ROW": 16} if mode == "in blocks" else {}
     columns = {"MOST_ROWS": 8, "FEWEST_ROWS": 4} if mode == "in blocks" else {}
     with ExitStack() as patches:

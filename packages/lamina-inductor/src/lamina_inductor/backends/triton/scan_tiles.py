@@ -16,6 +16,9 @@ LONGER = 32768
 STEP = 2048
 """Elements of a step through longer rows."""
 
+FEW_ROWS, LONG_STEP = 128, 8192
+"""Rows that are so few have a large part of the machine each."""
+
 AREA = 4096
 """Elements of a tile over several rows."""
 
@@ -40,8 +43,11 @@ def choose_scan_tile(phase: Loop, extent: int | None) -> Tile | None:
     passes = [s for s in loops if s.kind == "simd"]
     rows = UNKNOWN_ROWS if extent is None else power(extent)
     length = upper(passes[0].extent)
+    in_blocks = len(passes) < len(loops)
     if walks_kept(phase, passes[0].axis):
-        return _columns(rows, length, len(passes) < len(loops))
+        return _columns(rows, length, in_blocks)
+    if rows <= FEW_ROWS and not in_blocks:
+        return _few_rows(length)
     return _rows(rows, length, len(passes), any(a.kind == "logaddexp" for s in passes for a in s.accumulators))
 
 
@@ -51,6 +57,11 @@ def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
     area = COLUMN_AREA if x == min(columns, WIDTH) else 2 * COLUMN_AREA
     step = max(1, area // x) if length is None else min(max(1, area // x), power(length))
     return Tile(x, step, length is not None and length <= step, max(1, x * step // 2048))
+
+
+def _few_rows(length: int | None) -> Tile:
+    whole = LONG_STEP if length is None else min(power(length), LONG_STEP)
+    return Tile(1, whole, length is not None and length <= whole, max(1, min(16, whole // 256)))
 
 
 def _rows(rows: int, length: int | None, passes: int, pairs: bool) -> Tile:
