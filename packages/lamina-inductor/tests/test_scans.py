@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tracing import assert_same, copied, trace
 
-from lamina_fx import Graph, GraphBuilder, TensorSpec, float32
+from lamina_fx import Graph, GraphBuilder, TensorSpec, bool_, float32, int8, int16, int32, uint8
 from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor import CppBackend
 from lamina_inductor.ir.interpret_program import run_program
@@ -57,6 +57,15 @@ def test_every_type(kind: str) -> None:
             check(lambda v, d=dim: ops.cummax(v, d), x)
 
 
+@pytest.mark.parametrize("kind", [bool_, int8, uint8, int16, int32, float32])
+def test_given_types(kind: Any) -> None:
+    """A dtype that is asked for is that of the result: sums of small integers wrap around."""
+    x = np.random.default_rng(6).integers(40, 90, (5, 9)).astype(np.int16)
+    for dim in (0, 1):
+        check(lambda v, d=dim: ops.cumsum(v, d, dtype=kind), x)
+        check(lambda v, d=dim: ops.cumprod(ops.remainder(v, 3), d, dtype=kind), x)
+
+
 def test_nan_and_infinity() -> None:
     x = np.array([1, -np.inf, np.nan, 2, np.inf, np.inf, -np.inf, 0], np.float32)
     for order in (x, x[::-1].copy(), x[[1, 6, 1, 0, 3]], x[[4, 5, 0]]):
@@ -70,6 +79,12 @@ def test_neighbours_are_fused() -> None:
         check(lambda a, b, d=dim: ops.tanh(ops.cumsum(ops.mul(ops.exp(a), b), d)), x, y, tolerance=1e-4)
         check(lambda a, b, d=dim: ops.add(ops.cumsum(a, d), ops.cumsum(ops.sin(b), d)), x, y, tolerance=1e-4)
         check(lambda a, b, d=dim: ops.cumsum(ops.exp(ops.neg(ops.cumsum(ops.abs(a), d))), d), x, y, tolerance=1e-4)
+
+
+def test_negative_zeros() -> None:
+    x = np.where(np.random.default_rng(8).random((6, 400)) < 0.9, -0.0, 0.0).astype(np.float32)
+    for dim in (0, 1):
+        check(lambda v, d=dim: (ops.signbit(ops.cumsum(v, d)), ops.signbit(ops.cumprod(v, d))), x, kernels=2)
 
 
 def test_backwards() -> None:
