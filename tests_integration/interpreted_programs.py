@@ -60,7 +60,8 @@ SMALL: dict[str, dict[str, int]] = {
     "schedule.tiled_nest": {"FEW": 8},
     "schedule.late_nest": {"CHUNKS": 2},
     "backends.triton.axis_tiles": {
-        "SIDE": 4, "SHORT_SIDE": 2, "AREA": 16, "THREE_AREA": 16, "NARROW_SIDE": 8, "LONG": 8,
+        "SIDE": 4, "SHORT_SIDE": 2, "FEW_SIDE": 2, "AREA": 16, "THREE_AREA": 16, "FEW_AREA": 4, "NARROW_SIDE": 8,
+        "LONG": 8,
     },
     "backends.triton.crossed_tiles": {
         "SECTOR": 16, "AREA": 16, "FEWEST": 2, "WIDE": 4, "STEP": 2, "SMALL_AREA": 16, "PROGRAMS": 1,
