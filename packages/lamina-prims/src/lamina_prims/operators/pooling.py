@@ -225,14 +225,15 @@ def _regular(size: Any, wanted: Any) -> bool:
     return type(size) is int and type(wanted) is int and wanted > 0 and size % wanted == 0
 
 
-def _bins(size: Any, count: Any, input: Tensor) -> Tensor:
-    """bool[count, size]: does bin i hold element j (from floor(i size / count) to ceil((i + 1) size / count))."""
+def _bins(size: Any, count: Any, input: Tensor) -> tuple[Tensor, Tensor]:
+    """bool[count, size]: does bin i hold element j (from floor(i size / count) to ceil((i + 1) size / count)); and
+    int64[count]: how many it holds."""
 
     index = ops.unsqueeze(ops.arange(count, device=input.device), 1)
     element = ops.arange(size, device=input.device)
     start = ops.floor_divide(ops.mul(index, size), count)
     end = ops.floor_divide(ops.add(ops.mul(ops.add(index, 1), size), count - 1), count)
-    return ops.logical_and(ops.ge(element, start), ops.lt(element, end))
+    return ops.logical_and(ops.ge(element, start), ops.lt(element, end)), ops.squeeze(ops.sub(end, start), 1)
 
 
 def _last(input: Tensor, dim: int) -> Tensor:
@@ -261,9 +262,8 @@ def adaptive_avg(name: str, rank: int, input: Tensor, output_size: Any) -> Tenso
     value = widen(input)
     for dim, count in zip(range(ndim - rank, ndim), wanted, strict=True):
         moved = _last(value, dim)
-        bins = _bins(moved.shape[-1], count, input)
-        total = ops.sum(ops.where(bins, ops.unsqueeze(moved, -2), 0.0), -1)
-        value = ops.div(total, ops.sum(ops.where(bins, 1.0, 0.0), -1))
+        bins, held = _bins(moved.shape[-1], count, input)
+        value = ops.div(ops.sum(ops.where(bins, ops.unsqueeze(moved, -2), 0.0), -1), held)
         value = value if dim == ndim - 1 else ops.movedim(value, -1, dim)
     return in_format_of(input, narrow(value, input))
 
@@ -292,7 +292,7 @@ def adaptive_max_pool(input: Tensor, output_size: Ints) -> tuple[Tensor, Tensor]
     for dim, count in zip(range(ndim - 1, ndim - rank - 1, -1), reversed(output_size), strict=True):
         moved = _last(value, dim)
         size = moved.shape[-1]
-        spread = ops.where(_bins(size, count, input), ops.unsqueeze(moved, -2), _lowest(input))
+        spread = ops.where(_bins(size, count, input)[0], ops.unsqueeze(moved, -2), _lowest(input))
         place = ops.argmax(spread, -1)
         value = ops.amax(spread, -1)
         position = ops.mul(place, weight)

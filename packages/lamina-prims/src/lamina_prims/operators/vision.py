@@ -14,6 +14,7 @@ from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
 from ..types import Shape, Tensor
+from .antialiasing import resized
 from .windows import padded
 
 __all__ = ["cubic_weights", "to_index"]
@@ -251,11 +252,20 @@ _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
         call(tensor(1, 2, 4, 3), (7, 5), mode="bicubic"),
         call(tensor(1, 2, 4, 3), (7, 5), mode="bicubic", align_corners=True),
         call(tensor(1, 2, 4, 3), (2, 2), mode="area"),
+        *(
+            call(tensor(1, 2, 7, 5), (3, 8), mode=m, align_corners=a, antialias=True)
+            for m in ("bilinear", "bicubic")
+            for a in (False, True)
+        ),
+        call(tensor(1, 2, 7, 5), scale_factor=(0.4, 1.5), mode="bilinear", antialias=True),
     ),
     errors=[
         error(ValueError, "exactly one", tensor(1, 2, 4)),
         error(NotImplementedError, "mode", tensor(1, 2, 4), 3, mode="lanczos"),
         error(NotImplementedError, "bilinear", tensor(1, 2, 4), 3, mode="bilinear"),
+        error(RuntimeError, "greater than 0", tensor(1, 2, 4), 0),
+        error(RuntimeError, "greater than 0", tensor(1, 2, 4), scale_factor=0.1, recompute_scale_factor=True),
+        error(ValueError, "Anti-alias", tensor(1, 2, 4), 3, mode="linear", antialias=True),
     ],
 )
 def interpolate(
@@ -267,11 +277,21 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Resize (N, C, *): nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area."""
+    """Resize (N, C, *): nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area.
+
+    ``antialias``: bilinear and bicubic results that shrink are averages of all that they cover.
+    """
     rank = len(input.shape) - 2
     wanted, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
-    if antialias:
-        raise NotImplementedError("interpolate: antialias=True is not implemented; resize with mode='area' to shrink")
+    if antialias and (mode not in ("bilinear", "bicubic") or rank != 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
+    if any(type(n) is int and n < 1 for n in (*input.shape[2:], *wanted)):
+        raise RuntimeError(
+            f"interpolate: Input and output sizes should be greater than 0, but got input {list(input.shape[2:])} and "
+            f"output {wanted}"
+        )
     if align_corners is not None and mode not in (*_LINEAR, "bicubic"):
         raise ValueError(f"align_corners option can only be set with the interpolating modes, not {mode!r}")
     if mode == "area":
@@ -282,7 +302,9 @@ def interpolate(
         raise NotImplementedError(f"interpolate: mode {mode!r} does not take an input of {rank} spatial dimensions")
     value = widen(input)
     for dim, (want, factor) in enumerate(zip(wanted, factors, strict=True), start=2):
-        if mode in ("nearest", "nearest-exact"):
+        if antialias:
+            value = resized(value, dim, want, factor, bool(align_corners), mode == "bicubic")
+        elif mode in ("nearest", "nearest-exact"):
             value = _nearest(value, dim, want, factor, mode != "nearest")
         elif mode in _LINEAR:
             value = _linear(value, dim, want, factor, bool(align_corners))
