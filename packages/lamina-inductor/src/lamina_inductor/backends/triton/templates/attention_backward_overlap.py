@@ -270,7 +270,8 @@ class _Walk:
 
 
 class _Keys(_Walk):
-    """Gradients of keys and values."""
+    """Gradients of keys and values. Levels and totals of the queries are loaded two turns ahead, and wait in shared
+    memory: over a tile of scores, a thread wants more of them than it has registers left."""
 
     kept, walked, of_queries = ("key", "value"), ("query", "grad_out"), False
 
@@ -279,6 +280,10 @@ class _Keys(_Walk):
         text.add(
             "m = gl.arange(0, BLOCK_M, layout=along)",
             "n = gl.arange(0, BLOCK_N, layout=down)",
+            "flat: gl.constexpr = gl.BlockedLayout([1], [32], [WARPS], [0])",
+            "cell = gl.arange(0, 2 * BLOCK_M, layout=flat)",
+            "plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])",
+            "held = gl.allocate_shared_memory(gl.float32, [2, 2 * BLOCK_M], plain)",
             "zeros = gl.zeros([BLOCK_N, BLOCK_M], gl.float32, over_walk)",
             "d_key = gl_mma_init(gl.zeros([BLOCK_N, WIDTH], gl.float32, over_width))",
             "d_value = gl_mma_init(gl.zeros([BLOCK_N, WIDTH], gl.float32, over_width))",
@@ -287,28 +292,33 @@ class _Keys(_Walk):
             "used = STAGES - 1",
         )
         self._look()
+        self._early("0")
+        self._hold("0")
+        self._early("1")
         text.add("gl_mbarrier.wait(arrived.index(STAGES), 0)", "for turn in range(turns):")
         text.depth += 1
-        self._part("turn")
         text.add(
-            f"base = ({self._tile('turn')}) * BLOCK_M",
-            f"rows_at = {self._rows_at()}",
-            f"level = {self._row_value('level', 'base + m')}",
             "gl_mbarrier.wait(arrived.index(slot), phase)",
             f"scores = {self._fresh('key', 'query')}",
             f"slopes = {self._fresh('value', 'grad_out')}",
             "s, value_sum, key_sum = gl_mma_wait(1, deps=[scores, d_value, d_key])",
         )
+        self._hold("turn + 1")
         self._free()
-        if self.parts > 1:
-            self._part("turn")
-        text.add(f"p = gl.exp2(s * {self.factor} - gl.expand_dims(level, 0))")
+        self._early("turn + 2")
+        self._part("turn")
+        text.add(
+            f"base = ({self._tile('turn')}) * BLOCK_M",
+            "level = held.index(turn & 1).slice(BLOCK_M, BLOCK_M).load(along)",
+            f"p = gl.exp2(s * {self.factor} - gl.expand_dims(level, 0))",
+        )
         self._masked()
         text.add(
             "if lost:",
-            f"    p = p * gl.expand_dims({self._row_value('weight', 'base + m')}, 0)",
+            f"    weights = {self._rows_at()} + {ROW_VALUES.index('weight') * self.across} + base + m",
+            "    p = p * gl.expand_dims(gl.load(weights), 0)",
             f"d_value = {self._added(f'p.to({self.half})', 'grad_out', 'value_sum')}",
-            f"total = {self._row_value('total', 'base + m')}",
+            "total = held.index(turn & 1).slice(0, BLOCK_M).load(along)",
             "dp = gl_mma_wait(1, deps=[slopes])",
             f"ds = (p * (dp - gl.expand_dims(total, 0))).to({self.half})",
             f"d_key = {self._added('ds', 'query', 'key_sum')}",
@@ -317,21 +327,30 @@ class _Keys(_Walk):
         text.depth -= 1
         text.add("d_value, d_key = gl_mma_wait(0, deps=[d_value, d_key])")
 
+    def _early(self, number: str) -> None:
+        """Levels and totals of the queries of a later turn (of the last one, if there is none)."""
+        self.text.add(f"later = gl.maximum(gl.minimum({number}, turns - 1), 0)")
+        self._part("later")
+        assert ROW_VALUES[:2] == ("total", "level")
+        across = f"cell // BLOCK_M * {self.across} + cell % BLOCK_M"
+        self.text.add(f"next = gl.load({self._rows_at()} + ({self._tile('later')}) * BLOCK_M + ({across}))")
+
+    def _hold(self, number: str) -> None:
+        """Into shared memory."""
+        self.text.add(f"held.index(({number}) & 1).store(next)")
+
     def _look(self) -> None:
         """``lost``: has a query a weight other than 1?"""
         text = self.text
-        text.add(
-            "off = 0",
-            f"cell = gl.arange(0, {SCAN}, layout=gl.BlockedLayout([1], [32], [WARPS], [0]))",
-        )
+        text.add("off = 0", f"scan = gl.arange(0, {SCAN}, layout=flat)")
         loop = f"for at in range(begin * BLOCK_M, {self.across}, {SCAN}):"
         if self.parts > 1:
             text.add(f"for part in range({self.parts}):")
             text.depth += 1
             text.add(*lead_lines(text, self.summed, "part"))
-        place = f"rows_at + {ROW_VALUES.index('weight') * self.across} + at + cell"
-        weight = f"gl.load({place}, at + cell < {self.across}, other=1.0)"
-        text.add(f"rows_at = {self._rows_at()}", loop, f"    off += gl.sum(({weight} != 1.0).to(gl.int32), 0)")
+        place = f"{self._rows_at()} + {ROW_VALUES.index('weight') * self.across} + at + scan"
+        weight = f"gl.load({place}, at + scan < {self.across}, other=1.0)"
+        text.add(loop, f"    off += gl.sum(({weight} != 1.0).to(gl.int32), 0)")
         text.depth = 0
         text.add("lost = off > 0")
 

@@ -3,8 +3,9 @@ its product overlaps with the products of the other.
 
 Written in Gluon, Triton's lower language. One program for each multiprocessor walks the tiles; a warp of its own loads
 operands by the copy engine, ``STAGES`` blocks ahead, from one tile to the next without a pause. A group has four warps
-and all of a tile's sums; its results lie in shared memory until the copy engine has stored them. Blocks arrive in the
-order of the tiles, so nothing else says whose turn it is.
+and all of a tile's sums; its results lie in shared memory until the copy engine has stored them. A group begins when
+the other one has started its last products: the units are never without, and a barrier of a block, which knows odd from
+even rounds only, is not asked two rounds ahead.
 
 Source: the "ping-pong" schedule of CUTLASS 3 (its documentation, "Efficient GEMM in CUDA").
 """
@@ -33,7 +34,7 @@ __all__ = ["can_take_turns", "turns_launch"]
 SECOND, LOADING = 232, 24
 """Registers of a thread in the second group, and in the warp that loads; the first group has what is left."""
 
-_MEMORY = ("lefts", "rights", "ready", "empty")
+_MEMORY = ("lefts", "rights", "ready", "empty", "order")
 
 
 def can_take_turns(step: Gemm) -> bool:
@@ -165,12 +166,15 @@ class _Functions:
             "sums: gl.constexpr = gl.NVMMADistributedLayout("
             "version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16])",
             f"count = who * {steps}",
+            "turn = 1 - who",
             *self._walk("gl.program_id(0) + who * PROGRAMS", "2 * PROGRAMS"),
             "    slot = count % STAGES",
             "    phase = count // STAGES & 1",
             f"    count += {2 * int(steps)}",
             "    used = slot",
             "    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, sums)",
+            "    gl_mbarrier.wait(order.index(who), turn)",
+            "    turn ^= 1",
             f"    for step in range({steps}):",
             "        gl_mbarrier.wait(ready.index(slot), phase)",
             f"        product = gl_mma({a}, {b}, acc, is_async=True)",
@@ -178,6 +182,7 @@ class _Functions:
             "        gl_mbarrier.arrive(empty.index(used), count=1, pred=step > 0)",
             "        used = slot",
             *self._slot(2),
+            "    gl_mbarrier.arrive(order.index(1 - who), count=1)",
             "    acc = gl_mma_wait(0, deps=[acc])",
             "    gl_mbarrier.arrive(empty.index(used), count=1)",
             *["    " + line for line in behind],
@@ -235,6 +240,9 @@ class _Functions:
             ],
             "ready = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
             "empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], gl_mbarrier.MBarrierLayout())",
+            "order = gl.allocate_shared_memory(gl.int64, [2, 1], gl_mbarrier.MBarrierLayout())",
+            "for number in gl.static_range(2):",
+            "    gl_mbarrier.init(order.index(number), count=1)",
             "for number in gl.static_range(STAGES):",
             "    gl_mbarrier.init(ready.index(number), count=1)",
             "    gl_mbarrier.init(empty.index(number), count=1)",
