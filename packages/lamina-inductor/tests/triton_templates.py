@@ -373,4 +373,8 @@ SYMBOLIC: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...], tuple[int, ...]
     "gradients of any length": (
         backward(causal=True), (*gradients((2, 3), 45, 16), *matrices((2, 3), 45, 45, 16)), TILE, (2, 45),
     ),
+    "gradients of any two lengths": (
+        backward(mask=True), (*gradients((2, 3), 45, 16), *matrices((2, 3), 45, 37, 16), with_empty_rows(45, 37)),
+        TILES, (45, 37),
+    ),
 }  # fmt: skip

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lamina_fx.symbolic import Expr, Integer, Min, Symbol
+from lamina_fx.symbolic import Expr, Integer, Max, Min, Symbol
 
 from ..ir.kernel import Accumulate, Accumulator, Load, Local, Loop, Stmt, Store
 from .blocks import as_index, closure, combine, identity_of, in_order
@@ -29,9 +29,6 @@ __all__ = ["CHUNKS", "late_nest", "late_reductions"]
 
 CHUNKS = 512
 """Programs that rows are shared out among: some for each multiprocessor."""
-
-SYMBOLIC_ROWS = 16
-"""Rows of a program where their number is not known."""
 
 
 def late_reductions(flat: Flat) -> list[Info]:
@@ -46,8 +43,7 @@ def late_nest(
     are run for each element when that many reductions of the row are known."""
     late = late_reductions(flat)
     rows, size = flat.sizes[x], flat.sizes[r]
-    count = 1 << max(0, -(-rows // CHUNKS) - 1).bit_length() if type(rows) is int else SYMBOLIC_ROWS
-    chunks = (rows + count - 1) // count
+    count, chunks = _shares(rows)
     chunk, local_row = axis_symbol(spare, chunks), axis_symbol(spare + 1, count)
     setup: list[Stmt] = []
     finish: list[Stmt] = []
@@ -65,10 +61,22 @@ def late_nest(
         partials.append(Partial(param, stmt.dtype, chunks * length))
     moved: dict[Expr, Any] = {x: chunk * count + local_row}
     body = tuple([_moved(s, moved) for s in passes(flat, r, lambda level, inside: _adds(flat, late, level, inside, r))])
-    most = Min(count, rows - chunk * count) if type(rows) is not int or rows % count else count
+    most = count
+    if type(rows) is not int:
+        most = Max(Min(count, rows - chunk * count), 0)
+    elif rows % count:
+        most = Min(count, rows - chunk * count)
     serial = Loop(local_row, as_index(most), "serial", body)
     first = Loop(chunk, as_index(chunks), "parallel", (*setup, serial, *finish))
     return (first, *_finals(flat, r, late, chunks, spare + 2)), partials
+
+
+def _shares(rows: Any) -> tuple[Any, Any]:
+    """(rows of a chunk, chunks); of an unknown number of rows some chunks may have none."""
+    if type(rows) is not int:
+        return (rows + (CHUNKS - 1)) // CHUNKS, CHUNKS
+    count = 1 << max(0, -(-rows // CHUNKS) - 1).bit_length()
+    return count, -(-rows // count)
 
 
 def _is_vector(flat: Flat, info: Info) -> bool:

@@ -39,7 +39,11 @@ def write_chunk(writer: PhaseWriter, phase: Loop, serial: Loop) -> None:
     row = next(s for s in serial.body if type(s) is Loop)
     writer.begin_row(row)
     _hoist(writer, serial, row.axis)
-    most = constant(serial.extent) or constant(serial.extent.range()[1])
+    most: Any = constant(serial.extent) or constant(serial.extent.range()[1])
+    end = writer.index(serial.extent)
+    if most is None:
+        writer.add(f"rows = {end}")
+        most = end = "rows"
     stages = _stages(writer, serial)
     ahead = f"tl.range(0, {most}, XBLOCK, num_stages={stages})" if stages > 1 else f"range(0, {most}, XBLOCK)"
     writer.add(f"for step in {ahead}:")
@@ -47,8 +51,8 @@ def write_chunk(writer: PhaseWriter, phase: Loop, serial: Loop) -> None:
     name = serial.axis.name
     writer.add(f"{name} = step + tl.arange(0, XBLOCK)[:, None]{wide}")
     writer.shapes[name] = frozenset("x")
-    if constant(serial.extent) is None or most % writer.tile.x:  # type: ignore[operator]
-        writer.add(f"inside_x = {name} < {writer.index(serial.extent)}")
+    if constant(serial.extent) is None or most % writer.tile.x:
+        writer.add(f"inside_x = {name} < {end}")
         writer.masks["x"] = ("inside_x", frozenset("x"))
     for stmt in serial.body:
         writer.statement(stmt)

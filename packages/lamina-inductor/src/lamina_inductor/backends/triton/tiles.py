@@ -167,8 +167,8 @@ CHUNK_AREA = 2048
 
 def _chunk(serial: Loop) -> Tile:
     row = next(s for s in serial.body if type(s) is Loop)
-    r = power(constant(row.extent) or 1)
-    x = max(1, min(power(upper(serial.extent) or 1), CHUNK_AREA // r))
+    r, most = power(constant(row.extent) or 1), upper(serial.extent)
+    x = max(1, CHUNK_AREA // r if most is None else min(power(most or 1), CHUNK_AREA // r))
     return Tile(x, r, True, _warps(x * r), True)
 
 

@@ -18,6 +18,7 @@ import functools
 import importlib.metadata
 import math
 import re
+from typing import Any
 
 from ....ir.program import Attention, Operand
 from ....tune.candidates import AttentionCandidate
@@ -52,8 +53,9 @@ def has_gluon() -> bool:
 
 
 def can_overlap(step: Attention) -> bool:
-    """Is it attention of half types, whole tiles and known sizes, without a mask or dropout?"""
-    sizes = [constant(n) for o in (step.query, step.key, step.value, step.out) for n in (*o.shape, *o.strides)]
+    """Is it attention of half types, whole tiles and matrices of known sizes, without a mask or dropout?"""
+    operands = (step.query, step.key, step.value, step.out)
+    sizes = [constant(n) for o in operands for n in (*o.shape[3:], *o.strides[3:])]
     if None in sizes or step.mask is not None or step.dropout or step.query.dtype.itemsize != 2 or step.scale <= 0:
         return False
     queries, keys, width = (int(n) for n in (step.query.shape[3], step.key.shape[3], step.query.shape[4]))
@@ -87,7 +89,7 @@ class _Kernel:
 
     def __init__(self, scores: Scores) -> None:
         self.scores, self.text, self.step = scores, scores.text, scores.step
-        self.heads = math.prod(int(n) for n in scores.lead)
+        self.heads: Any = math.prod(scores.lead)
         self.tiles = int(scores.queries) // scores.block_m
         self.blocks = self.heads * self.tiles
         self.factor = repr(self.step.scale * LOG2E)
@@ -117,17 +119,32 @@ class _Kernel:
 
     def _block(self) -> None:
         """Which block of queries: its head, first query and tiles of keys."""
-        together = math.gcd(self.heads, TOGETHER)
-        group = self.tiles * together
         block_n = self.scores.block_n
         tiles = "(start + BLOCK_M + BLOCK_N - 1) // BLOCK_N" if self.step.causal else int(self.scores.keys) // block_n
+        together, lines = self._head()
         self.text.add(
-            f"place = gl.program_id(0) % {group}",
-            f"head = gl.program_id(0) // {group} * {together} + place % {together}",
+            *lines,
             *lead_lines(self.text, self.scores.lead, "head"),
             f"start = ({self.tiles - 1} - place // {together}) * BLOCK_M",
             f"tiles = {tiles}",
         )
+
+    def _head(self) -> tuple[int | str, list[str]]:
+        """How many heads are walked side by side, and lines that define ``head`` and a ``place`` among their blocks."""
+        known = constant(self.heads)
+        if known is None:  # the last heads may be fewer
+            return "together", [
+                f"first = gl.program_id(0) // {self.tiles * TOGETHER} * {TOGETHER}",
+                f"place = gl.program_id(0) - first * {self.tiles}",
+                f"together = gl.minimum({self.text.atom(self.heads)} - first, {TOGETHER})",
+                "head = first + place % together",
+            ]
+        together = math.gcd(known, TOGETHER)
+        group = self.tiles * together
+        return together, [
+            f"place = gl.program_id(0) % {group}",
+            f"head = gl.program_id(0) // {group} * {together} + place % {together}",
+        ]
 
     def _memory(self) -> None:
         """Tiles in shared memory, and the loads of the first ones. Barriers: of keys, of values, of the queries."""

@@ -16,6 +16,7 @@ from lamina_fx import float32
 
 from ....ir.program import AttentionBackward
 from ..program import Scratch, TritonLaunch
+from ..tiles import constant
 from .attention_text import LOG2E, Scores, lead_lines, offset_of, padded
 from .gemm import ceil_div
 from .kernel_text import KernelText
@@ -23,7 +24,11 @@ from .kernel_text import KernelText
 __all__ = ["FAR", "ROW_VALUES", "load_row", "row_sums", "rows_of_head", "scratch_for", "store_row", "total_lines"]
 
 ROW_VALUES = ("total", "level", "weight")
-"""What is kept of a query, in float32: scratch memory is [heads, these, queries]."""
+"""What is kept of a query, in float32: scratch memory is [heads, these, queries], with room for whole tiles where the
+number of queries is not known: rows that are read without a mask, from addresses that are multiples of 16."""
+
+_TILE = 128
+"""Most queries of a tile."""
 
 FAR = 4096.0
 """A log-sum-exp of this size has lost digits: its last one is 5e-4 of a probability."""
@@ -37,20 +42,25 @@ def scratch_for(step: AttentionBackward) -> tuple[Scratch, Any]:
     heads: Any = 1
     for size in step.out.shape[:3]:
         heads = heads * size
-    return Scratch(heads * len(ROW_VALUES) * step.query.shape[-2] * 4), heads
+    return Scratch(heads * len(ROW_VALUES) * _room(step.query.shape[-2]) * 4), heads
+
+
+def _room(queries: Any) -> Any:
+    return queries if constant(queries) is not None else ceil_div(queries, _TILE) * _TILE
 
 
 def rows_of_head(scores: Scores, number: str) -> str:
     """The address of a head's values."""
-    return f"rows + {number} * {scores.text.atom(len(ROW_VALUES) * scores.queries)}"
+    return f"rows + {number} * {scores.text.atom(len(ROW_VALUES) * _room(scores.queries))}"
 
 
 def load_row(scores: Scores, name: str) -> str:
     """A load of one of ``ROW_VALUES`` of the queries ``m``, from ``rows_at``."""
     text = scores.text
-    place = f"rows_at + {text.atom(ROW_VALUES.index(name) * scores.queries)} + m"
-    inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}, other={_OUTSIDE[name]}"
-    return f"tl.load({place}{inside})"
+    place = f"rows_at + {text.atom(ROW_VALUES.index(name) * _room(scores.queries))} + m"
+    if scores.whole_m or constant(scores.queries) is None:
+        return f"tl.load({place})"
+    return f"tl.load({place}, m < {text.size(scores.queries)}, other={_OUTSIDE[name]})"
 
 
 def total_lines(scores: Scores, start: str) -> list[str]:
@@ -68,7 +78,7 @@ def store_row(scores: Scores, name: str) -> str:
     """The store of one of ``ROW_VALUES`` of the queries ``m``, to ``rows_at``."""
     text = scores.text
     inside = "" if scores.whole_m else f", m < {text.size(scores.queries)}"
-    return f"tl.store(rows_at + {text.atom(ROW_VALUES.index(name) * scores.queries)} + m, {name}{inside})"
+    return f"tl.store(rows_at + {text.atom(ROW_VALUES.index(name) * _room(scores.queries))} + m, {name}{inside})"
 
 
 def row_sums(
@@ -96,9 +106,22 @@ def row_sums(
     if totals:
         text.add(f"do = {scores.rows('grad_out', 'm', 'start', scores.row_mask())}", *total_lines(scores, "start"))
     _levels(scores)
+    if constant(scores.queries) is None:
+        _fill(scores)
     text.add(*[store_row(scores, name) for name in ROW_VALUES if totals or name != "total"])
     kernel, buffers, sizes = text.finish(warps=4, stages=1, origins=(("", "attention_backward", ""),))
-    return TritonLaunch(kernel, buffers, sizes, (ceil_div(scores.queries, block), heads))
+    return TritonLaunch(kernel, buffers, sizes, (ceil_div(_room(scores.queries), block), heads))
+
+
+def _fill(scores: Scores) -> None:
+    """What queries behind the last one have."""
+    text = scores.text
+    text.add(f"behind = m >= {text.size(scores.queries)}")
+    for number, name in enumerate(ROW_VALUES):
+        text.add(
+            f"tl.store(rows_at + {text.atom(number * _room(scores.queries))} + m, "
+            f"tl.full([BLOCK_M], {_OUTSIDE[name]}, tl.float32), behind)"
+        )
 
 
 def _statistic(scores: Scores, name: str) -> str:
