@@ -72,6 +72,18 @@ def test_pools_keep_channels_last() -> None:
     assert F.max_pool2d(x.contiguous(), 2).stride() == (36, 9, 3, 1)
 
 
+@pytest.mark.parametrize(
+    ("mode", "antialias"), [("nearest", False), ("bilinear", False), ("bicubic", True), ("area", False)]
+)
+def test_resizing_keeps_the_channels_last(mode: str, antialias: bool) -> None:
+    F = lt.nn.functional
+    x = lt.rand(2, 3, 5, 6).contiguous(memory_format=lt.channels_last)
+    got = F.interpolate(x, (7, 4), mode=mode, antialias=antialias)
+    assert got.is_contiguous(memory_format=lt.channels_last) and got.shape == (2, 3, 7, 4)
+    plain = F.interpolate(x.contiguous(), (7, 4), mode=mode, antialias=antialias)
+    assert plain.is_contiguous() and plain.tolist() == got.tolist()
+
+
 def test_one_channel_or_one_element_leaves_the_format_open() -> None:
     """Strides decide, as in PyTorch: of (N, C, 1, 1) with dense channels, and of channels cut out of more."""
     F = lt.nn.functional

@@ -10,6 +10,7 @@ from lamina_fx import float32, int64
 
 from ..along import along
 from ..arrays import element_type
+from ..memory_formats import in_format_of
 from ..precision import narrow, widen
 from ..registry import composite, ops
 from ..samples import call, calls, error, tensor
@@ -312,4 +313,4 @@ def interpolate(
             value = _cubic(value, dim, want, factor, bool(align_corners))
         else:
             raise NotImplementedError(f"interpolate: unknown mode {mode!r}")
-    return narrow(value, input)
+    return in_format_of(input, narrow(value, input))
