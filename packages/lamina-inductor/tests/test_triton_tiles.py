@@ -14,7 +14,7 @@ from triton_corpus import floats, graph_of
 from triton_symbolic import CASES
 from triton_tiles import ROW_CASES, TILE_CASES
 
-from lamina_fx import Graph, GraphBuilder, Interpreter
+from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, int8
 from lamina_inductor.backends.triton import TritonBackend
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_prims import decompose, operator, ops
@@ -48,6 +48,15 @@ def test_no_access_divides_an_index_of_the_tile(name: str) -> None:
     accesses = [line for line in kernel.source.splitlines() if "tl.load(" in line or "tl.store(" in line]
     divided = rf"\b({'|'.join(axes)})\b\)* (//|%)"
     assert not [line for line in accesses if re.search(divided, line)]
+
+
+def test_large_tensors_have_wide_indices() -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((1 << 16, 1 << 16), int8)))
+    graph.output((ops.clone(ops.permute(x, (1, 0)), memory_format="contiguous_format").node,))
+    (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
+    assert "program = tl.program_id(0).to(tl.int64)" in launch.kernel.source
+    assert launch.kernel.tile.dims == "yx" and launch.grid == ((1 << 32) // launch.kernel.tile.area,)
 
 
 def test_half_numbers_of_unknown_even_sizes_move_16_bytes_at_once() -> None:

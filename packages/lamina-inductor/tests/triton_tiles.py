@@ -7,7 +7,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from triton_corpus import layer_norm_backward
+from triton_corpus import layer_norm_backward, standardise
 
 from lamina_fx import bool_
 from lamina_prims import ops
@@ -173,6 +173,11 @@ ROW_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "norm's gradients of few transposed rows": (
         lambda x, w, ct: layer_norm_backward(x, w, ops.permute(ct, (1, 0))),
         (floats(37, 200), floats(200), floats(200, 37)),
+    ),
+    "softmax of few long rows of a transposed operand": (softmax_of_sum, (floats(5, 40000), floats(40000, 5))),
+    "few long rows standardised beside a transposed operand": (
+        lambda x, y: ops.mul(standardise(x, 1), ops.permute(y, (1, 0))),
+        (floats(3, 33000), floats(33000, 3)),
     ),
     "sums over transposed rows": (lambda x: ops.sum(ops.permute(x, (0, 2, 1)), -1), (floats(4, 70, 50),)),
     "sums of two formats": (

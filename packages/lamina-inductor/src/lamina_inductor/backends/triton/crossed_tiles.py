@@ -10,6 +10,7 @@ from __future__ import annotations
 from lamina_fx.symbolic import Symbol
 
 from ...ir.kernel import Let, Load, Loop, walk
+from .block_printer import block_loop
 from .tiles import Tile, power, upper, walks
 
 __all__ = ["choose_crossed_tile"]
@@ -24,7 +25,7 @@ WIDE, STEP = 16, 256
 """Rows of a tile that walks longer ones, and elements of a step."""
 
 SMALL_AREA = 4096
-"""Elements of a tile of short rows, and of one that is moved over the rows of a chunk."""
+"""Elements of a tile of short rows, and of one that is moved over the rows of a chunk, or over a block."""
 
 PER_THREAD = 64
 """Elements of a whole row that a thread has."""
@@ -41,6 +42,9 @@ def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     serial = next((s for s in phase.body if type(s) is Loop and s.kind == "serial"), None)
     if serial is not None:
         return _chunk(serial)
+    blocks = block_loop(phase)
+    if blocks is not None:
+        return _blocks(phase, blocks, extent)
     loops = [s for s in phase.body if type(s) is Loop]
     if phase.kind != "parallel" or not loops or any(loop.kind != "simd" for loop in loops):
         return None
@@ -74,6 +78,17 @@ def _chunk(serial: Loop) -> Tile | None:
     while x > FEWEST and x * r > SMALL_AREA:
         x //= 2
     return Tile(x, r, True, max(1, min(16, x * r // 1024)), chunk=True) if x > 1 else None
+
+
+def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile | None:
+    """The same for a program of one block of rows (``schedule.staged_nest``)."""
+    sweep = next(s for s in blocks.body if type(s) is Loop)
+    size, most = _crossed(phase, sweep.axis), power(upper(sweep.extent) or 1)
+    x = 1 if size is None else min(SECTOR // size, SECTOR if extent is None else power(extent))
+    if x < 2:
+        return None
+    r = min(most, SMALL_AREA // x)
+    return Tile(x, r, r == most, max(1, min(4, x * r // 512)), stages=1 if r == most else 3)
 
 
 def _crossed(rows: Loop, r: Symbol) -> int | None:
