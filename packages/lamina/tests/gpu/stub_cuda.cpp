@@ -30,7 +30,7 @@ struct NodeParams {
 };
 typedef void (*on_launch)(const char *name, const unsigned *grid, unsigned threads, unsigned shared, const uint64_t *values, int count);
 on_launch handler = nullptr;
-int launches = 0, blas_handles = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, cooperative = 0, short_of_memory = 0;
+int launches = 0, blas_handles = 0, devices = 1, refuse_images = 0, products = 0, failing = 0, patched = 0, redirected = 0, graph_launches = 0, cooperative = 0, short_of_memory = 0;
 bool capturing = false;
 void *captured_stream = nullptr, *blas_stream = nullptr;
 typedef std::vector<Step *> Graph; // nodes are steps
@@ -76,6 +76,7 @@ int stub_products(void) { return products; }
 int stub_cooperative(void) { return cooperative; } // launches all of whose programs run at once
 int stub_patched(void) { return patched; }
 int stub_redirected(void) { return redirected; }
+int stub_graph_launches(void) { return graph_launches; }
 void stub_short_of_memory(int times) { short_of_memory = times; }
 void stub_fail_launch(int status) { failing = status; } // the next one
 
@@ -166,6 +167,7 @@ int cuGraphExecMemcpyNodeSetParams(void *e, void *node, const CopyParams *p, voi
     return 0;
 }
 int cuGraphLaunch(void *e, void *) {
+    ++graph_launches;
     for (const Step &step : ((Exec *)e)->steps) run(step);
     return 0;
 }

@@ -278,6 +278,53 @@ def test_sizes_that_are_new_at_each_call_make_no_graphs(device: StubDevice) -> N
     assert graphs() == 2
 
 
+def training(device: str, wrap: Callable[[Any], Any], batches: list[int]) -> tuple[list[float], list[int], int]:
+    """Losses, the device's memory behind each step, and how many graphs there are then."""
+    lamina.manual_seed(2)
+    model = lamina.nn.Sequential(lamina.nn.Linear(20, 16), lamina.nn.GELU(), lamina.nn.Linear(16, 4)).to(device)
+    optimizer = lamina.optim.AdamW(model.parameters(), lr=1e-2)
+    inputs, targets = X.to(device), (lamina.arange(37) % 4).to(device)
+
+    def step(x: Any, target: Any) -> Any:
+        loss = F.cross_entropy(model(x), target)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    run, losses, memory = wrap(step), [], []
+    for batch in batches:
+        losses.append(float(run(inputs[:batch], targets[:batch]).item()))
+        memory.append(lamina.cuda.memory_allocated())
+    return losses, memory, graphs() if device == "cuda" else 0
+
+
+@pytest.mark.parametrize("mode", [None, "reduce-overhead"])
+def test_a_training_loop_over_several_batch_sizes_replays_graphs(device: StubDevice, mode: str | None) -> None:
+    batches = [32, 16, 24, 8] * 5
+    before, programs = device.library.stub_graph_launches(), len(records())
+    got, memory, kept = training("cuda", lambda f: lamina.compile(f, dynamic=True, mode=mode), batches)
+    np.testing.assert_allclose(got, training("cpu", lambda f: f, batches)[0], rtol=1e-4)
+    assert len(records()) == programs + 1 and kept == 4
+    assert device.library.stub_graph_launches() - before >= len(batches) - 9
+    assert memory[-1] == memory[-5] == memory[-9]
+
+
+def test_a_graph_that_is_not_used_any_more_makes_room(device: StubDevice) -> None:
+    run = captured(lambda x: x.sin().sum(0), dynamic=True)
+    for n in (*range(2, 10), *range(2, 10)):
+        run(X[:n].cuda())
+    assert graphs() == 8
+    x = X[:20].cuda()
+    before = device.library.stub_graph_launches()
+    with device.blind(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that eight are kept
+        for _ in range(300):
+            run(x)
+    assert graphs() == 8 and 0 < device.library.stub_graph_launches() - before < 60
+    same(run(x), X[:20].sin().sum(0))
+
+
 # -- inside of graphs that others capture -------------------------------------------------------------------------
 
 
