@@ -27,11 +27,14 @@ from ..tiles import constant
 from .attention_text import LOG2E, Scores, can_describe_heads, lead_lines, offset_of
 from .kernel_text import KernelText
 
-__all__ = ["can_overlap", "descriptor_layout", "has_gluon", "overlap_launch"]
+__all__ = ["ROWS", "OverlapKernel", "can_overlap", "descriptor_layout", "has_gluon", "overlap_launch"]
 
 ORIGIN = (("", "attention_with_lse", ""),)
 
 WIDTHS = (64, 128)
+
+ROWS = 64
+"""Queries of a group of four warps."""
 
 TOGETHER = 16
 """Heads whose blocks of queries are walked side by side, the longest first: their keys stay in the cache."""
@@ -66,6 +69,10 @@ def can_overlap(step: Attention) -> bool:
 
 def overlap_launch(step: Attention, config: AttentionCandidate) -> TritonLaunch:
     """The launch. Tiles of keys are not smaller than those of queries."""
+    if config.block_m > ROWS:
+        from .attention_groups import groups_launch
+
+        return groups_launch(step, config)
     text = KernelText(language="gluon")
     scores = Scores(step, text, config.block_m, config.block_n, described=frozenset(("query", "key", "value")))
     for name in ("query", "key", "value", "out", "lse"):
@@ -78,13 +85,13 @@ def overlap_launch(step: Attention, config: AttentionCandidate) -> TritonLaunch:
     text.block(
         BLOCK_M=config.block_m, BLOCK_N=config.block_n, WIDTH=scores.width, STAGES=config.stages, WARPS=config.warps
     )  # fmt: skip
-    kernel = _Kernel(scores)
+    kernel = OverlapKernel(scores)
     kernel.write()
     made, buffers, sizes = text.finish(warps=config.warps, registers=config.registers, origins=ORIGIN)
     return TritonLaunch(made, buffers, sizes, (kernel.blocks,))
 
 
-class _Kernel:
+class OverlapKernel:
     """The kernel's text."""
 
     def __init__(self, scores: Scores) -> None:
@@ -194,20 +201,38 @@ class _Kernel:
             "s = gl_mma_wait(0, deps=[s])",
             "m = gl.arange(0, BLOCK_M, layout=row)",
         )
-        if self.step.causal:
-            text.add(
-                "n = (tiles - 1) * BLOCK_N + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, over_keys))",
-                's = gl.where(gl.expand_dims(start + m, 1) >= gl.expand_dims(n, 0), s, float("-inf"))',
-            )
-        text.add(
+        text.add(*self._diagonal(), *self._first_weights(), "gl_barrier()")
+        self._load("key", "0", "STAGES")
+
+    def _diagonal(self) -> tuple[str, ...]:
+        """The mask of the first tile, which the diagonal cuts."""
+        if not self.step.causal:
+            return ()
+        return (
+            "n = (tiles - 1) * BLOCK_N + gl.arange(0, BLOCK_N, layout=gl.SliceLayout(0, over_keys))",
+            's = gl.where(gl.expand_dims(start + m, 1) >= gl.expand_dims(n, 0), s, float("-inf"))',
+        )
+
+    def _first_weights(self) -> tuple[str, ...]:
+        """The first tile's probabilities, and nothing added up."""
+        return (
             f"best = gl.max(s, 1) * {self.factor}",
             f"weight = gl.exp2(s * {self.factor} - gl.expand_dims(best, 1))",
             "total = gl.sum(weight, 1)",
             f"p = gl.convert_layout(weight.to({self.half}), operand)",
             "acc = gl.zeros([BLOCK_M, WIDTH], gl.float32, over_width)",
-            "gl_barrier()",
         )
-        self._load("key", "0", "STAGES")
+
+    def _weights(self) -> tuple[str, ...]:
+        """A further tile's probabilities."""
+        return (
+            f"top = gl.maximum(best, gl.max(s, 1) * {self.factor})",
+            f"weight = gl.exp2(s * {self.factor} - gl.expand_dims(top, 1))",
+            "shrink = gl.exp2(best - top)",
+            "total = total * shrink + gl.sum(weight, 1)",
+            "best = top",
+            f"p = gl.convert_layout(weight.to({self.half}), operand)",
+        )
 
     def _tile(self) -> None:
         """A tile of keys, beside the values of the tile before."""
@@ -224,12 +249,7 @@ class _Kernel:
             "gl_mbarrier.wait(arrived.index(STAGES + used), turn)",
             f"sum = gl_mma(p, values.index(used){self._flat('value')}, acc, is_async=True)",
             "s = gl_mma_wait(1, deps=[product])",
-            f"top = gl.maximum(best, gl.max(s, 1) * {self.factor})",
-            f"weight = gl.exp2(s * {self.factor} - gl.expand_dims(top, 1))",
-            "shrink = gl.exp2(best - top)",
-            "total = total * shrink + gl.sum(weight, 1)",
-            "best = top",
-            f"p = gl.convert_layout(weight.to({self.half}), operand)",
+            *self._weights(),
             "acc = gl_mma_wait(0, deps=[sum])",
             "gl_barrier()",
         )
@@ -239,13 +259,19 @@ class _Kernel:
 
     def _end(self) -> None:
         """The last values; the results are stored."""
+        self.text.add(
+            "gl_mbarrier.wait(arrived.index(STAGES + slot), phase)",
+            f"sum = gl_mma(p, values.index(slot){self._flat('value')}, acc, is_async=True)",
+            "acc = gl_mma_wait(0, deps=[sum])",
+        )
+        self._store()
+
+    def _store(self) -> None:
+        """The results."""
         text, step = self.text, self.step
         rows, columns = step.out.strides[3:]
         cells = f"(gl.expand_dims(at, 1) * {rows} + gl.expand_dims(e, 0) * {columns})"
         text.add(
-            "gl_mbarrier.wait(arrived.index(STAGES + slot), phase)",
-            f"sum = gl_mma(p, values.index(slot){self._flat('value')}, acc, is_async=True)",
-            "acc = gl_mma_wait(0, deps=[sum])",
             "acc = acc / gl.expand_dims(gl.convert_layout(total, out_row), 1)",
             "at = start + gl.arange(0, BLOCK_M, layout=out_row)",
             "e = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, over_width))",

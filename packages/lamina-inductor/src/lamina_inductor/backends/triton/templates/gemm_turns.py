@@ -26,13 +26,14 @@ from ..tiles import constant
 from .attention_overlap import descriptor_layout
 from .gemm import can_describe, ceil_div, described_operand, origins_of
 from .gemm_result import epilogue_writer, masks_of
-from .kernel_text import ANONYMOUS, KernelText
+from .kernel_text import KernelText
 from .tile_writer import TileWriter, statements_of
+from .warp_groups import function_of, specialise, written
 
 __all__ = ["can_take_turns", "turns_launch"]
 
-SECOND, LOADING = 232, 24
-"""Registers of a thread in the second group, and in the warp that loads; the first group has what is left."""
+REGISTERS = 232, 24
+"""Of a thread in the second group, and in the warp that loads."""
 
 _MEMORY = ("lefts", "rights", "ready", "empty", "order")
 
@@ -98,27 +99,19 @@ class _Functions:
         self.turned = {name: constant(getattr(step, name).strides[-1]) != 1 for name in ("left", "right")}
         group = self._group()
         loads = self._loads()
-        self._kernel()
-        self.texts = (self._function("tiles", ("who", *_MEMORY, "staged", *self._results), group),
-                      self._function("loads", ("left", "right", *_MEMORY), loads))  # fmt: skip
-
-    def _function(self, name: str, given: tuple[str, ...], lines: list[str]) -> str:
-        constants = [f"{word}: gl.constexpr" for word in self.text.blocks]
-        given = tuple([f"{g}: gl.constexpr" if g == "who" else g for g in given])
-        body = "\n".join([f"    {line}" for line in lines])
-        return f"@gluon.jit\ndef {ANONYMOUS}_{name}({', '.join([*given, *constants])}):\n{body}\n"
+        self._memory()
+        of_group, of_loads = (*_MEMORY, "staged", *self._results), ("left", "right", *_MEMORY)
+        groups = [("tiles", (str(who), *_MEMORY, f"staged{who}", *self._results)) for who in (0, 1)]
+        specialise(text, groups, of_loads, REGISTERS)
+        self.texts = (
+            function_of(text, "tiles", ("who", *of_group), group),
+            function_of(text, "loads", of_loads, loads),
+        )
 
     @property
     def _results(self) -> tuple[str, ...]:
         """Parameters of the epilogue, and what is stored."""
         return tuple([name for name in self.text.pointers if name not in ("left", "right")])
-
-    def _written(self, write: Any) -> list[str]:
-        """Lines that ``write`` adds to the text."""
-        before, self.text.lines = self.text.lines, []
-        write()
-        lines, self.text.lines, self.text.depth = self.text.lines, before, 0
-        return lines
 
     # -- which tile ------------------------------------------------------------------------------------
 
@@ -161,7 +154,7 @@ class _Functions:
         """What a group of warps does."""
         steps = ceil_div(self.k, self.config.block_k)
         a, b = (f"{name}s.index(slot){'.permute((1, 0))' if self.turned[name] else ''}" for name in ("left", "right"))
-        behind = self._written(self._behind)
+        behind = written(self.text, self._behind)
         return [
             "sums: gl.constexpr = gl.NVMMADistributedLayout("
             "version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, BLOCK_N, 16])",
@@ -222,14 +215,11 @@ class _Functions:
             writer.results, writer.sizes, writer.columns = results, (self.m, self.n), columns
             writer.write_all(statements)
 
-    def _kernel(self) -> None:
+    def _memory(self) -> None:
+        """Shared memory, and barriers."""
         half = language_type(self.step.left.dtype).replace("tl.", "gl.")
-        constants = ", ".join(self.text.blocks)
-        results = "".join([f"{name}, " for name in self._results])
-        memory = ", ".join(_MEMORY)
         columns = f"BLOCK_N // {self.slices}" if self.slices > 1 else "BLOCK_N"
         tiles = {name: ", ".join(map(str, self.text.pointers[name][1].block)) for name in ("left", "right")}
-        given = f"{memory}, {{}}, {results}{constants}"
         self.text.add(
             f"lefts = gl.allocate_shared_memory({half}, [STAGES, {tiles['left']}], left.layout)",
             f"rights = gl.allocate_shared_memory({half}, [STAGES, {tiles['right']}], right.layout)",
@@ -247,13 +237,6 @@ class _Functions:
             "    gl_mbarrier.init(ready.index(number), count=1)",
             "    gl_mbarrier.init(empty.index(number), count=1)",
             "gl_fence()",
-            "gl.warp_specialize(",
-            "    [",
-            f"        ({ANONYMOUS}_tiles, (0, {given.format('staged0')})),",
-            f"        ({ANONYMOUS}_tiles, (1, {given.format('staged1')})),",
-            f"        ({ANONYMOUS}_loads, (left, right, {memory}, {constants})),",
-            f"    ], [4, 1], [{SECOND}, {LOADING}],",
-            ")",
         )
 
 
