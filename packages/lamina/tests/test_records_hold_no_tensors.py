@@ -49,18 +49,25 @@ def test_a_program_goes_with_its_function(backend: str) -> None:
     (record,) = lamina.compiler.records()
     (gone,) = record.artifacts.values()
     assert len(gone.kernels) == len(record.kernels) == (backend == "cpp")
+    assert backend != "cpp" or "sin" in gone.source
     with pytest.raises(RuntimeError, match="went with the function that it was compiled for; compile it again"):
         gone(lamina.ones(3))
     assert "sin" in str(record) and "sin" in record.summary()
 
 
-def test_a_kept_artifact_keeps_its_program(tmp_path: Path) -> None:
+def test_a_kept_artifact_keeps_its_program_and_what_is_left_is_saved_and_measured(tmp_path: Path) -> None:
     run = lamina.compile(lambda x: x * 2 + 1)
     run(lamina.ones(3))
     (artifact,) = lamina.compiler.records()[-1].artifacts.values()
     del run
     gc.collect()
     assert artifact(lamina.ones(3))[0].tolist() == [3, 3, 3]
+    program = weakref.ref(artifact.function)
+    del artifact
+    assert program() is None
+    lamina.compiler.write_report(tmp_path / "report.html", measure=True)
+    assert "a call, least of the rounds" in (tmp_path / "report.html").read_text()
+    (artifact,) = lamina.compiler.records()[-1].artifacts.values()
     artifact.save(tmp_path / "saved")
     assert type(artifact).load(tmp_path / "saved")(lamina.ones(3))[0].tolist() == [3, 3, 3]
 

@@ -21,7 +21,7 @@ _SMALL = 4096
 
 @dataclass(frozen=True)
 class GoneArtifact:
-    """In place of an artifact that went with the function it was compiled for: what there was to read.
+    """In place of an artifact, or of the function of one, that went with the function it was compiled for.
 
     kernels, source: of the artifact.
     """
@@ -41,19 +41,19 @@ class GoneArtifact:
 
 @dataclass(frozen=True)
 class KeptArtifact:
-    """An artifact as long as what it runs is alive. ``find`` gives it, or None."""
+    """An artifact as long as what it runs is alive. ``find`` gives it, or None; ``gone`` stands in its place then."""
 
     find: Callable[[], Any]
-    gone: GoneArtifact
+    gone: Any
 
     def get(self) -> Any:
-        """The artifact, or a ``GoneArtifact``."""
+        """The artifact, or what is left of it: calling that refuses."""
         found = self.find()
         return self.gone if found is None else found
 
 
 def keep_artifact(name: str, artifact: Any) -> KeptArtifact:
-    """Keep an artifact weakly; its text strongly."""
+    """Keep an artifact weakly, what is to be read of it strongly."""
     gone = GoneArtifact(name, tuple(getattr(artifact, "kernels", ())), str(getattr(artifact, "source", "")))
     if not hasattr(artifact, "over"):  # of another backend
         return KeptArtifact(_weakly(artifact), gone)
@@ -63,7 +63,7 @@ def keep_artifact(name: str, artifact: Any) -> KeptArtifact:
         alive = function()
         return None if alive is None else text.over(alive)
 
-    return KeptArtifact(find, gone)
+    return KeptArtifact(find, text)
 
 
 def _weakly(value: Any) -> Callable[[], Any]:

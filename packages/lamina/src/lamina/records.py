@@ -74,7 +74,7 @@ class GraphRecord:
 
     @property
     def artifacts(self) -> dict[str, Any]:
-        """By part what the backend returned; a ``GoneArtifact`` where the compiled function is gone."""
+        """By part what the backend returned; where the compiled function is gone, what can be read and saved of it."""
         return {part: kept.get() for part, kept in self.kept.items()}
 
     @property
