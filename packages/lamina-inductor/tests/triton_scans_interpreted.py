@@ -15,7 +15,7 @@ from triton_scans import MODES, SCAN_CASES, small_steps
 from triton_symbolic_interpreted import check, count_by_scalars
 from triton_symbolic_scans import SYMBOLIC_SCANS
 
-RANDOM = range(12)
+RANDOM = range(6)
 
 
 def main(names: list[str]) -> None:

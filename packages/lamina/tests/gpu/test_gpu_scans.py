@@ -71,3 +71,15 @@ def test_algorithms_are_deterministic(device: StubDevice) -> None:
         assert not device.programs[-1].externs
     finally:
         lamina.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_scans_in_place(device: StubDevice, dim: int) -> None:
+    def fn(x: Any) -> Any:
+        x.cumsum_(dim)
+        x.copy_(x.flip(dim).cumsum(dim))
+        return x * 2.0
+
+    want, have = X.clone(), X.cuda()
+    np.testing.assert_allclose(lamina.compile(fn)(have).cpu().numpy(), fn(want).numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(have.cpu().numpy(), want.numpy(), rtol=1e-4, atol=1e-4)

@@ -90,6 +90,7 @@ def _strict(op: Any) -> Any:
 
 @primitive(
     names=("cumsum", "Tensor.cumsum"),
+    in_place=True,
     meta=_accumulating("cumsum"),
     reference=_reference("add"),
     samples=_DTYPED,
@@ -110,6 +111,7 @@ def _(ct, dim):
 
 @primitive(
     names=("cumprod", "Tensor.cumprod"),
+    in_place=True,
     meta=_accumulating("cumprod"),
     reference=_reference("multiply"),
     samples=_DTYPED,
