@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import triton_interpreted as base
+from triton.runtime import interpreter
 from triton_corpus import graph_of
 from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
 from triton_symbolic_interpreted import count_by_scalars
@@ -19,6 +20,11 @@ from triton_templates import kept_graph
 from lamina_fx import Interpreter
 from lamina_prims import operator
 from lamina_prims.modes import creating
+
+
+def number_wins() -> None:
+    """The least of a NaN and a number is the number, where no NaN is asked for."""
+    interpreter.InterpreterBuilder.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
 
 
 def long_rows(name: str) -> str | None:
@@ -44,6 +50,7 @@ def main(names: list[str]) -> None:
     base.keep_scalar_conditions()
     base.compute_assembly()
     count_by_scalars()
+    number_wins()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
     for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS):

@@ -62,6 +62,16 @@ def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low
     return tl.reshape(h, x.shape)
 
 @triton.jit
+def lm_extreme(x, steps: tl.constexpr, largest: tl.constexpr):
+    for _ in tl.static_range(steps):
+        a, b = tl.split(tl.reshape(x, [1, x.shape[1] // 2, 2]))
+        if largest:
+            x = lm_maximum(a, b)
+        else:
+            x = tl.minimum(a, b)
+    return x
+
+@triton.jit
 def lm_merge_words(x, n: tl.constexpr):
     h = lm_spread(x, n, 1, 1)
     for step in tl.static_range(n):

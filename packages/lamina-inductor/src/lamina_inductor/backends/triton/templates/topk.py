@@ -1,9 +1,9 @@
-"""A few of the largest or smallest elements of rows that no tile holds, as words (see ``sort_words``).
+"""A few of the largest or smallest elements of rows that no tile holds, as words of key and place (``sort_words``).
 
-A program walks a part of a row twice. First it keeps the best word of each of ``GROUPS`` groups, whose elements lie
-apart; the ``k``-th of these bounds the ``k``-th of the part, and hardly more words are as good. These are collected by
-the second walk (most of it from the cache), and sorted. Where they are too many for that, a third walk keeps the best
-words of what it has seen. The parts of a row are merged by a second kernel.
+A program walks a part of a row. It keeps the best of each of ``GROUPS`` groups, which are made of vectors that lie
+apart; the ``k``-th of these bounds the ``k``-th of the part, and hardly more words are as good, all of them in the
+``k`` best groups. These are read once more; what is as good as the bound is collected, and sorted. Where that is too
+much, a further walk keeps the best words of what it has seen. The parts of a row are merged by a second kernel.
 """
 
 from __future__ import annotations
@@ -14,25 +14,32 @@ from typing import Any
 from lamina_fx import DType, int32, int64
 
 from ....ir.program import HostCall, Operand
-from ..literals import has_type, language_type
+from ....schedule.blocks import identity_of
+from ..literals import has_type, language_type, literal
 from ..program import Scratch, TritonLaunch
-from ..sort_words import key_bits, key_lines, place_text, word_text
+from ..sort_words import key_bits, key_lines, word_text
 from ..sorting import layout_text
 from ..tiles import Tile, constant, power
 from .kernel_text import KernelText
 from .offsets import scaled
-from .row_words import behind, declare_results, row_lines, row_offset, rows_of_operand, store_results
+from .row_words import behind, declare_results, row_lines, row_offset, rows_of_operand
 
 __all__ = ["is_topk", "topk_launches"]
 
 MOST = 256
 """Elements that are looked for at most."""
 
-GROUPS, BLOCK, WARPS = 1024, 4096, 8
-"""Groups of a part, elements of a step, and warps of a program."""
+GROUPS, WARPS = 1024, 4
+"""Groups of a part, and warps of a program."""
 
-LEAST, LONGEST = 8192, 1 << 15
-"""Elements of a part that is worth a program, and of one with words of 32 bits."""
+STAGES = 3
+"""Steps of the walk that are under way together."""
+
+CANDIDATES = 1024
+"""Elements of the best groups that are read at a time."""
+
+LEAST, LONGEST = 8192, 60000
+"""Elements of a part that is worth a program, and of one with words of 32 bits (16 of them for the place)."""
 
 PER_UNIT = 4
 """Programs for each multiprocessor, up to which rows are cut."""
@@ -75,6 +82,21 @@ class _Search:
         return int32 if self.narrow else int64
 
     @property
+    def most(self) -> int:
+        """A word behind all others."""
+        return (1 << (self.word.itemsize * 8 - 1)) - 1
+
+    @property
+    def vector(self) -> int:
+        """Elements beside each other in a group."""
+        return min(16 // self.x.dtype.itemsize, 8)
+
+    @property
+    def block(self) -> int:
+        """Elements of a step."""
+        return GROUPS * self.vector
+
+    @property
     def kept(self) -> int:
         """Words that are found: a power of two."""
         return power(max(2, self.k))
@@ -96,7 +118,8 @@ def topk_launches(step: HostCall, multiprocessors: int, wide: bool) -> list[Trit
     parts = 1 if known is None else max(1, min(most, -(-PER_UNIT * multiprocessors // known)))
     if key_bits(x.dtype) == 16:
         parts = max(parts, -(-size // LONGEST))
-    span = -(-size // parts // BLOCK) * BLOCK if parts > 1 else size
+    block = GROUPS * min(16 // x.dtype.itemsize, 8)
+    span = -(-size // parts // block) * block if parts > 1 else size
     search = _Search(
         x, step.outs, k, dim, bool(largest), size, rows, span, -(-size // span), wide, (("topk", "topk", step.source),)
     )
@@ -111,11 +134,11 @@ def _log(number: int) -> int:
 
 
 def _walk(search: _Search) -> TritonLaunch:
-    text, programs = KernelText(search.wide), search.rows * search.parts
-    found, counts = Scratch(programs * search.room * search.word.itemsize), Scratch(programs * 4)
-    counts = Scratch(counts.bytes, behind(found.bytes))
-    tops = Scratch(programs * search.kept * 8, behind(counts.bytes, counts.offset))
-    text.block(BLOCK=BLOCK, GROUPS=GROUPS, ROOM=search.room, KEPT=search.kept)
+    text = KernelText(search.wide)
+    found, counts, tops = _scratch(search)
+    steps = min(max(1, CANDIDATES // (search.kept * search.vector)), power(-(-search.span // search.block)))
+    columns = steps * search.vector
+    text.block(BLOCK=search.block, GROUPS=GROUPS, ROOM=search.room, KEPT=search.kept, COLUMNS=columns)
     text.pointer("x", search.x.dtype, search.x)
     text.pointer("found", search.word, found)
     text.pointer("counts", int32, counts)
@@ -123,39 +146,42 @@ def _walk(search: _Search) -> TritonLaunch:
         text.pointer("tops", int64, tops)
     else:
         declare_results(text, search.outs)
-    most = f"tl.full([], {(1 << (search.word.itemsize * 8 - 1)) - 1}, {language_type(search.word)})"
     text.add(
-        f"row = tl.program_id(0){'.to(tl.int64)' if search.wide else ''}",
+        *_start_lines(text, search),
         *([f"begin = tl.program_id(1) * {search.span}"] if search.parts > 1 else []),
-        *row_lines(text, search.x, search.dim),
-        f"start = x{row_offset(text, search.x, search.dim)}",
         f"program = row * {search.parts} + tl.program_id(1)",
         "found = found + program * ROOM",
         "count = counts + program",
         "tl.store(count, 0)",
-        f"most = {most}",
-        f"best = tl.full([1, BLOCK], {(1 << (search.word.itemsize * 8 - 1)) - 1}, {language_type(search.word)})",
-        f"for step in range(0, {search.span}, BLOCK):",
-        *_words(text, search, "BLOCK"),
-        "    best = tl.minimum(best, word)",
-        "best = tl.min(tl.reshape(best, [1, BLOCK // GROUPS, GROUPS]), 1)",
+        f"most = tl.full([], {search.most}, {language_type(search.word)})",
+        f"best = tl.full([1, GROUPS], {search.most}, {language_type(search.word)})",
+        f"for step in tl.range(0, {search.span}, BLOCK, num_stages={STAGES}):",
+        *_best_of_groups(text, search),
         f"first = {_first('best', GROUPS, search)}",
-        f"bound = tl.max(tl.where(tl.arange(0, KEPT)[None, :] < {search.k}, first, -most), 1)[:, None]",
+        "kept = tl.arange(0, KEPT)[None, :]",
+        f"bound = tl.max(tl.where(kept < {search.k}, first, -most), 1)[:, None]",
+        f"group = tl.reshape((first & {0xFFFF if search.narrow else 0xFFFFFFFF}).to(tl.int32), [KEPT, 1])",
+        *([f"group = group - {_begin(search)}"] if search.parts > 1 and not search.narrow else []),
+        f"group = group % BLOCK // {search.vector} * {search.vector}",
+        f"chosen = (tl.arange(0, KEPT)[:, None] < {search.k}) & (tl.reshape(first, [KEPT, 1]) != most)",
+        "column = tl.arange(0, COLUMNS)[None, :]",
         "tl.debug_barrier()",
-        f"for step in range(0, {search.span}, BLOCK):",
-        *_words(text, search, "BLOCK"),
+        f"for step in range(0, {search.span}, {steps * search.block}):",
+        f"    inner = step + column // {search.vector} * BLOCK + group + column % {search.vector}",
+        *_words(text, search, "chosen"),
         "    hit = (word <= bound) & inside",
-        '    slot = tl.atomic_add(count + tl.zeros([1, BLOCK], tl.int32), 1, mask=hit, sem="relaxed")',
+        '    slot = tl.atomic_add(count + tl.zeros([KEPT, COLUMNS], tl.int32), 1, mask=hit, sem="relaxed")',
         "    tl.store(found + slot, word, hit & (slot < ROOM))",
         "tl.debug_barrier()",
         'number = tl.load(count, cache_modifier=".cg")',
         "slots = tl.arange(0, ROOM)[None, :]",
         "if number > ROOM:",
-        "    kept = tl.arange(0, KEPT)[None, :]",
         "    both = tl.arange(0, 2 * KEPT)[None, :]",
         "    tl.store(found + kept, tl.zeros([1, KEPT], most.dtype) + most)",
         f"    for step in range(0, {search.span}, GROUPS):",
-        *["    " + line for line in _words(text, search, "GROUPS")],
+        "        inner = step + tl.arange(0, GROUPS)[None, :]",
+        *["    " + line for line in _words(text, search)],
+        "        word = tl.where(inside, word, most)",
         f"        tl.store(found + KEPT + kept, {_first('word', GROUPS, search)})",
         "        tl.debug_barrier()",
         '        pair = tl.load(found + both, cache_modifier=".cg")',
@@ -170,73 +196,135 @@ def _walk(search: _Search) -> TritonLaunch:
     if search.parts > 1:
         text.add(*_handed_on(search))
     else:
-        _store(text, search, search.narrow)
+        _store(text, search, f"(word & {0xFFFF if search.narrow else 0xFFFFFFFF})")
     kernel, buffers, sizes = text.finish(warps=WARPS, origins=search.origins)
     return TritonLaunch(kernel, buffers, sizes, (search.rows, search.parts))
 
 
-def _store(text: KernelText, search: _Search, narrow: bool) -> None:
-    text.add("kept = tl.arange(0, KEPT)[None, :]")
-    mask = "" if search.k == search.kept else f", kept < {search.k}"
-    store_results(text, search.outs, search.dim, "kept", mask, search.largest, search.x.dtype, narrow)
+def _scratch(search: _Search) -> tuple[Scratch, Scratch, Scratch]:
+    """Memory for what is collected, its numbers, and the best words of parts."""
+    programs = search.rows * search.parts
+    found = Scratch(programs * search.room * search.word.itemsize)
+    counts = Scratch(programs * 4, behind(found.bytes))
+    return found, counts, Scratch(programs * search.kept * 8, behind(counts.bytes, counts.offset))
+
+
+def _start_lines(text: KernelText, search: _Search) -> list[str]:
+    """Lines that define ``row`` and ``start``, the address of its first element."""
+    return [
+        f"row = tl.program_id(0){'.to(tl.int64)' if search.wide else ''}",
+        *row_lines(text, search.x, search.dim),
+        f"start = x{row_offset(text, search.x, search.dim)}",
+    ]
+
+
+def _begin(search: _Search) -> str:
+    return "begin" if search.parts > 1 else "0"
 
 
 def _first(words: str, columns: int, search: _Search) -> str:
-    steps = f"{_log(columns)}, {_log(search.kept)}"
+    layout = layout_text(Tile(1, warps=WARPS), columns, search.word)
     if columns == search.kept:
-        return f"lm_sort_words({words}, {_log(columns)}, {layout_text(Tile(1, warps=WARPS), columns, search.word)})"
-    return f"lm_first_words({words}, {steps}, {layout_text(Tile(1, warps=WARPS), columns, search.word)})"
+        return f"lm_sort_words({words}, {_log(columns)}, {layout})"
+    return f"lm_first_words({words}, {_log(columns)}, {_log(search.kept)}, {layout})"
 
 
-def _words(text: KernelText, search: _Search, columns: str) -> list[str]:
-    """Lines of a loop that define ``place``, ``inside`` and ``word`` for the elements from ``step`` on."""
-    dtype, base = search.x.dtype, "begin + step" if search.parts > 1 else "step"
-    known = search.parts == 1 and search.span % {"BLOCK": BLOCK, "GROUPS": GROUPS}[columns] == 0
-    stride = search.x.strides[search.dim]
-    inner = "step + tl.arange" if search.narrow else f"{base} + tl.arange"
+def _best_of_groups(text: KernelText, search: _Search) -> list[str]:
+    """Lines of a loop that make ``best`` the best words of groups, each with the last place of its vector."""
+    dtype = search.x.dtype
+    held = "tl.float32" if dtype.kind == "float" else "tl.uint32" if dtype.name == "uint32" else "tl.int32"
+    worst = literal(identity_of("max" if search.largest else "min", dtype), dtype)
     lines = [
-        f"place = {base} + tl.arange(0, {columns})[None, :]",
-        f"inside = {'place >= 0' if known else f'(place < {search.size})'}",
-        f"value = tl.load(start + {scaled(text, 'place', stride)}{'' if known else ', inside, other=0'})",
-        *key_lines("value", "value", dtype, search.largest),
+        "inner = step + tl.arange(0, BLOCK)[None, :]",
+        *_load_lines(text, search, "inner", f"other={worst}"),
+        f"value = lm_extreme(value.to({held}), {_log(search.vector)}, {search.largest})",
+        *key_lines("value", _converted("value", dtype), dtype, search.largest),
+        f"inner = step + tl.arange(0, GROUPS)[None, :] * {search.vector}",
+        f"place = {_place(search)} + {search.vector - 1}",
+        f"word = {_word(search)}",
+        f"best = tl.minimum(best, tl.where({_inside(search)}, word, most))",
     ]
-    if not known and search.parts > 1:
-        lines[1] = f"inside = (place < {search.size}) & (step + tl.arange(0, {columns})[None, :] < {search.span})"
-    at = place_text("value", f"({inner}(0, {columns})[None, :]).to(tl.int32)", dtype)
-    word = word_text("value_key", at, search.narrow)
-    lines.append(f"word = {word if known else f'tl.where(inside, {word}, most)'}")
+    return ["    " + line for line in lines]
+
+
+def _converted(value: str, dtype: DType) -> str:
+    return f"({value} != 0)" if dtype.kind == "bool" else f"{value}.to({language_type(dtype)})"
+
+
+def _place(search: _Search) -> str:
+    """The place behind a key: in the part, or in the row."""
+    return "inner" if search.narrow or search.parts == 1 else "(begin + inner)"
+
+
+def _word(search: _Search) -> str:
+    return word_text("value_key", "place", search.narrow)
+
+
+def _inside(search: _Search) -> str:
+    """Is ``inner`` a place of the part?"""
+    if search.parts == 1:
+        return f"(inner < {search.size})"
+    return f"(inner < {search.span}) & (begin + inner < {search.size})"
+
+
+def _load_lines(text: KernelText, search: _Search, inner: str, other: str, more: str = "") -> list[str]:
+    at = scaled(text, f"({_begin(search)} + {inner})", search.x.strides[search.dim])
+    inside = f"{_inside(search)}" + (f" & {more}" if more else "")
+    return [f"inside = {inside}", f"value = tl.load(start + {at}, inside, {other})"]
+
+
+def _words(text: KernelText, search: _Search, more: str = "") -> list[str]:
+    """Lines of a loop that define ``inside`` and ``word`` for the places ``inner`` of the part."""
+    lines = [
+        *_load_lines(text, search, "inner", "other=0", more),
+        *key_lines("value", "value", search.x.dtype, search.largest),
+        f"place = {_place(search)}",
+        f"word = {_word(search)}",
+    ]
     return ["    " + line for line in lines]
 
 
 def _handed_on(search: _Search) -> list[str]:
     """Words of 64 bits with the place in the row, for the kernel that merges."""
-    lines = ["kept = tl.arange(0, KEPT)[None, :]"]
+    lines = []
     if search.narrow:
-        at = "(word & 65535) + (begin * 2)"
-        lines.append(f"word = tl.where(word == most, {(1 << 63) - 1}, {word_text('(word >> 16)', at, False)})")
+        word = word_text("(word >> 16)", "(word & 65535) + begin", False)
+        lines.append(f"word = tl.where(word == most, {(1 << 63) - 1}, {word})")
     return [*lines, "tl.store(tops + program * KEPT + kept, word)"]
+
+
+def _store(text: KernelText, search: _Search, place: str) -> None:
+    """Store the best places and what is there."""
+    text.add(f"place = {place}", f"inside = kept < {search.k}")
+    for name, operand in zip(("values", "places"), search.outs, strict=True):
+        if operand is None:
+            continue
+        value = "place.to(tl.int64)"
+        if name == "values":
+            value = f"tl.load(start + {scaled(text, 'place', search.x.strides[search.dim])}, inside, other=0)"
+        at = f"{name}{row_offset(text, operand, search.dim)} + {scaled(text, 'kept', operand.strides[search.dim])}"
+        text.add(f"tl.store({at}, {value}, inside)")
 
 
 # -- parts together --------------------------------------------------------------------------------------
 
 
 def _merge(search: _Search) -> TritonLaunch:
-    text, programs = KernelText(search.wide), search.rows * search.parts
-    found = Scratch(programs * search.room * search.word.itemsize)
-    counts = Scratch(programs * 4, behind(found.bytes))
-    text.pointer("tops", int64, Scratch(programs * search.kept * 8, behind(counts.bytes, counts.offset)))
+    text = KernelText(search.wide)
+    text.pointer("tops", int64, _scratch(search)[2])
+    text.pointer("x", search.x.dtype, search.x)
     declare_results(text, search.outs)
     count, columns = search.parts * search.kept, power(search.parts * search.kept)
     warps = max(1, min(8, columns // 256))
     text.block(KEPT=search.kept, COLUMNS=columns)
     layout = layout_text(Tile(1, warps=warps), columns, int64)
     text.add(
-        f"row = tl.program_id(0){'.to(tl.int64)' if search.wide else ''}",
-        *row_lines(text, search.x, search.dim),
+        *_start_lines(text, search),
         "at = tl.arange(0, COLUMNS)[None, :]",
+        "kept = tl.arange(0, KEPT)[None, :]",
         f"word = tl.load(tops + row * {count} + at, at < {count}, other={(1 << 63) - 1})",
         f"word = lm_first_words(word, {_log(columns)}, {_log(search.kept)}, {layout})",
     )
-    _store(text, search, False)
+    _store(text, search, "(word & 4294967295)")
     kernel, buffers, sizes = text.finish(warps=warps, origins=(*search.origins, ("", "parts", "")))
     return TritonLaunch(kernel, buffers, sizes, (search.rows,))
