@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="the extra lamina-inductor[triton] is not i
 
 WHOLE = (
     "matrix", "matrix of whole bfloat16", "chains on both sides", "a transposed operand first",
-    "two transposed operands",
+    "two transposed operands", "columns backwards",
 )  # fmt: skip
 BARRIERS = {"two transposed operands": 3}
 """One for an exchange, two more for each further one."""

@@ -128,6 +128,9 @@ TILE_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "rows backwards": (
         lambda x, y: ops.add(ops.permute(ops.flip(x, (0, 1)), (1, 0)), y), (floats(64, 50), floats(50, 64)),
     ),
+    "columns backwards": (
+        lambda x, y: ops.add(ops.permute(ops.flip(x, (1,)), (1, 0)), y), (floats(64, 128), floats(128, 64)),
+    ),
     "padding of a transposed value": (padded, (floats(40, 60), floats(64, 42))),
     "concatenation with a transposed value": (joined, (floats(40, 60), floats(60, 30), floats(60, 70))),
     "columns of a transposed table": (chosen, (floats(50, 20), floats(20, 64), RNG.integers(-50, 50, 64))),

@@ -18,7 +18,7 @@ from lamina_fx.symbolic import Expr, Symbol
 from ..ir.kernel import Load, Loop, Stmt, Store
 from .blocks import as_index
 from .coalesce import coalesce, order_axes, walked_axis, walked_last
-from .flat import Flat, affine, analyse
+from .flat import Flat, affine, analyse, substitute
 from .groups import axis_symbol
 from .rows import flat_rows
 from .split_axes import split_axes
@@ -46,6 +46,7 @@ def _phase(flat: Flat) -> Loop | None:
     tiled = _tiled_axes(flat)
     if not tiled:
         return None
+    flat = _forwards(flat, tiled)
     others, number = [a for a in flat.axes if a not in tiled], len(flat.axes)
     flat, batch = flat_rows(flat, others, number) if others else (flat, axis_symbol(number, 1))
     body: tuple[Stmt, ...] = tuple([i.stmt for i in flat.info.values()])
@@ -85,6 +86,22 @@ def _varies(index: Any, flat: Flat) -> frozenset[Symbol]:
     """The axes that an index depends on, by what was looked up for it, too."""
     free = index.free_symbols if isinstance(index, Expr) else frozenset()
     return free.union(*[flat.info[s].axes for s in free if s in flat.info])
+
+
+def _forwards(flat: Flat, tiled: list[Symbol]) -> Flat:
+    """The same with axes turned round that are walked backwards alone: forth, a thread moves several elements at
+    once."""
+    known, steps = frozenset(flat.axes), {axis: set[int]() for axis in tiled}
+    for stmt in flat.statements:
+        if type(stmt) is Load or type(stmt) is Store:
+            found = affine(stmt.index, known)
+            walked = walked_axis(found, tiled[-1])
+            if found and walked in steps:
+                steps[walked].add(found[walked])
+    turned: dict[Any, Any] = {a: flat.sizes[a] - 1 - a for a in tiled if steps[a] == {-1}}
+    if not turned:
+        return flat
+    return analyse([substitute(s, turned) for s in flat.statements], flat.axes, flat.sizes, flat.inner)
 
 
 def _product(a: Any, b: Any) -> Any:
