@@ -56,6 +56,14 @@ def test_doctor_tells_the_version_of_cupy(cache: Path, tmp_path: Path) -> None:
     assert "there is no NVIDIA driver (LAMINA_LIBCUDA=/nowhere/libcuda.so.1 does not load)" in text
 
 
+def test_doctor_tells_of_the_stub_provider(
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAMINA_CUDA_PROVIDER", "stub")
+    main(["doctor"])
+    assert "a stub that runs eager code only (LAMINA_CUDA_PROVIDER=stub)" in capsys.readouterr().out
+
+
 def test_every_message_names_one_extra(cache: Path) -> None:
     """What users install brings all that compiled CUDA code needs."""
     assert INSTALL == "pip install 'lamina[cuda]'"

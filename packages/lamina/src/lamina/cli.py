@@ -62,12 +62,15 @@ def _gpu_rows() -> list[tuple[str, str]]:
     from lamina_tensor.cuda.availability import driver_state, library_version, missing
 
     wrong, version, count = driver_state()
+    usable = "can be used" if missing() is None else "cannot be used"
+    if os.environ.get("LAMINA_CUDA_PROVIDER") == "stub":
+        usable = "a stub that runs eager code only (LAMINA_CUDA_PROVIDER=stub)"
     found = f"CUDA {version // 1000}.{version % 1000 // 10}, {count} {'GPU' if count == 1 else 'GPUs'}"
     return [
         ("GPU driver", driver_problem(wrong, version, count) or found),
         ("cupy", library_version() or f"not installed: {INSTALL}"),
         ("triton", triton_version() or f"not installed: {INSTALL}"),
-        ("device cuda", "can be used" if missing() is None else "cannot be used"),
+        ("device cuda", usable),
     ]
 
 
