@@ -20,6 +20,7 @@ from lamina_prims import decompose, ops
 
 OVERLAPPED = AttentionCandidate(64, 128, 4, 2, descriptors=True, overlapped=True)
 WIDE = AttentionCandidate(64, 64, 4, 2, descriptors=True, overlapped=True)
+SHARED = AttentionCandidate(128, 128, 4, 2, descriptors=True, overlapped=True)
 
 
 @pytest.fixture
@@ -78,10 +79,12 @@ def test_what_cannot() -> None:
     [
         ((8, 16, 2048, 64), (8, 16, 2048, 64), OVERLAPPED),
         ((4, 16, 2048, 128), (4, 16, 2048, 128), WIDE),
+        ((4, 16, 2048, 128), (4, 16, 2048, 128), SHARED),
+        ((2, 2, 4, 1024, 128), (2, 2, 1, 1024, 128), SHARED),
         ((2, 2, 4, 1024, 64), (2, 2, 1, 1024, 64), OVERLAPPED),
         ((1024, 64), (1024, 64), OVERLAPPED),
     ],
-    ids=["heads", "wide", "groups", "one matrix"],
+    ids=["heads", "wide", "two groups of warps", "two groups of warps, grouped heads", "groups", "one matrix"],
 )
 def test_it_compiles(
     shape: tuple[int, ...], keys: tuple[int, ...], candidate: AttentionCandidate, causal: bool, _private_cache: None
@@ -93,7 +96,7 @@ def test_it_compiles(
     (launch,) = program.launches
     compiled = compile_ptx(launch.kernel, 90)
     assert compiled.registers is not None and compiled.registers <= 168
-    assert not compiled.spills
+    assert not compiled.spills and compiled.warps == (12 if candidate is SHARED else 4)
     assert [block[:-1] for *_, block in compiled.descriptors] == [d.block[:-1] for d in launch.buffers[:3]]
     assert "wgmma.mma_async" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
     assert "serialized" not in notices(triton, compiled.ptx)
