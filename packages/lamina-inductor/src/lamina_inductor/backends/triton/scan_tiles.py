@@ -19,6 +19,9 @@ STEP = 2048
 FEW_ROWS, LONG_STEP = 128, 8192
 """Rows that are so few have a large part of the machine each."""
 
+MANY_SCANS = 3
+"""So many scans in one kernel leave a thread half of the elements that it has else: 16, of sums of exponentials 32."""
+
 AREA = 4096
 """Elements of a tile over several rows."""
 
@@ -48,7 +51,10 @@ def choose_scan_tile(phase: Loop, extent: int | None) -> Tile | None:
         return _columns(rows, length, in_blocks)
     if rows <= FEW_ROWS and not in_blocks:
         return _few_rows(length)
-    return _rows(rows, length, len(passes), any(a.kind == "logaddexp" for s in passes for a in s.accumulators))
+    scans = {s.running: s for s in walk(phase.body) if type(s) is Accumulate and s.running is not None}
+    pairs = any(a.kind == "logaddexp" for s in passes for a in s.accumulators)
+    warp = 256 if len(scans) >= MANY_SCANS else 1024 if pairs else 512
+    return _rows(rows, length, len(passes), warp)
 
 
 def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
@@ -64,11 +70,11 @@ def _few_rows(length: int | None) -> Tile:
     return Tile(1, whole, length is not None and length <= whole, max(1, min(16, whole // 256)))
 
 
-def _rows(rows: int, length: int | None, passes: int, pairs: bool) -> Tile:
+def _rows(rows: int, length: int | None, passes: int, warp: int) -> Tile:
     if length is None or length > (LONGER if passes > 1 else WHOLE_ROW):
         return Tile(1, STEP, warps=max(1, STEP // 512))
     whole = power(length)
     x = max(1, min((SHORT_AREA if whole <= SHORT_ROW else AREA) // whole, 64, rows // 256))
     if x * whole > WHOLE_ROW:
         return Tile(x, whole, True, 32)
-    return Tile(x, whole, True, max(1, min(8, x * whole // (1024 if pairs else 512))))
+    return Tile(x, whole, True, max(1, min(4096 // min(warp, 512), x * whole // warp)))
