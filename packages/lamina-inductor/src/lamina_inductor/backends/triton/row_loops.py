@@ -67,7 +67,7 @@ def _turns_back(writer: PhaseWriter, loop: Loop, beside: tuple[Beside, ...], sca
     if scans or beside:
         back = not scans and not again and all(b.kind == "exp" for b in beside) and _is_scanned_next(writer, read)
     else:
-        back = again and not writer.went_back or not again and _is_scanned_next(writer, read)
+        back = (again and not writer.went_back) or (not again and _is_scanned_next(writer, read))
     writer.turned = again and back != writer.went_back
     writer.walked, writer.went_back = frozenset() if again else read, back
     return back

@@ -16,6 +16,7 @@ from ....ir.program import Gemm, KernelCall, Launch, Program, Step
 from ....schedule.flat_calls import flat_call
 from ....schedule.share import words
 from ..program import TritonKernel, TritonLaunch
+from .flat_grid import with_flat_grid
 from .kernel_text import ANONYMOUS
 from .prologue import Prologue, find_prologues
 
@@ -65,7 +66,8 @@ class Expansion:
     made: Callable[[TritonKernel], None] | None = None
 
     def named(self, launch: TritonLaunch) -> TritonLaunch:
-        """The launch with a kernel that has a name."""
+        """The launch with a kernel that has a name, in a grid that a device takes."""
+        launch = with_flat_grid(launch)
         anonymous = replace(launch.kernel, origins=())
         found = self.kernels.get(anonymous)
         if found is None:
