@@ -173,7 +173,7 @@ def _staged(flat: Flat, x: Symbol, r: Symbol, spare: int) -> tuple[tuple[Loop, .
     return staged_nest(flat, x, r, block, block, spare)
 
 
-def _scan_block(flat: Flat, kept: int, reduced: Any) -> int:
+def _scan_block(flat: Flat, kept: Any, reduced: Any) -> int:
     """Elements of a block whose total and scans a program makes."""
     widest = max([s.dtype.itemsize for s in flat.statements if type(s) is Scan])
     block = BLOCK * 2 if widest <= 4 else BLOCK
