@@ -182,6 +182,10 @@ ROW_CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x, y: ops.mul(standardise(x, 1), ops.permute(y, (1, 0))),
         (floats(3, 33000), floats(33000, 3)),
     ),
+    "softmax with an operand of distances": (
+        lambda x, y: ops.softmax(ops.add(x, ops.as_strided(y, (300, 200), (1, 1), 0)), -1),
+        (floats(300, 200), floats(499)),
+    ),
     "sums over transposed rows": (lambda x: ops.sum(ops.permute(x, (0, 2, 1)), -1), (floats(4, 70, 50),)),
     "sums of two formats": (
         lambda x, y: ops.sum(ops.mul(x, ops.permute(y, (1, 0))), -1), (floats(64, 500), floats(500, 64)),
