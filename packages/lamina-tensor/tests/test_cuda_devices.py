@@ -320,3 +320,24 @@ def test_pinned_memory_is_held_until_it_was_copied(stub: StubProvider, monkeypat
     waited = lt.ones(4).pin_memory()
     waited.cuda()
     assert len(events) == 3
+
+
+@pytest.mark.parametrize("view", ["rows", "columns", "both", "permuted", "channels last", "dense", "one"])
+def test_copies_between_devices_have_the_strides_of_pytorch(view: str) -> None:
+    """Dense tensors keep theirs; one that repeats elements becomes a dense one of the same order."""
+    x = lt.arange(48.0).reshape(6, 8)
+    views = {
+        "rows": (x[:1].expand(6, 8), (8, 1)), "columns": (x[:, :1].expand(6, 8), (8, 1)),
+        "both": (x[0, 0].expand(6, 8), (8, 1)), "permuted": (x[:1].expand(6, 8).t(), (6, 1)),
+        "channels last": (lt.arange(24.0).reshape(2, 3, 2, 2).to(memory_format=lt.channels_last), (12, 1, 6, 3)),
+        "dense": (x.t(), (1, 8)), "one": (x[:1].expand(1, 8), (8, 1)),
+    }  # fmt: skip
+    value, strides = views[view]
+    assert value.clone().stride() == strides
+    for start in (value, value.cuda().new_tensor(0.0) + value.cuda()):
+        for device in ("cuda:0", "cuda:1", "cpu"):
+            moved = start.to(device, copy=True)
+            assert moved.stride() == strides and moved.tolist() == value.tolist(), (str(start.device), device)
+    expanded = x.cuda()[:1].expand(6, 8)
+    assert expanded.to("cuda:1").stride() == expanded.cpu().stride() == (8, 1)
+    assert expanded.to("cuda:1").tolist() == expanded.cpu().tolist() == [x[0].tolist()] * 6

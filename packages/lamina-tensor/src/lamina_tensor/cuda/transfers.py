@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lamina_fx import Device
+from lamina_fx import Device, contiguous_strides
 from lamina_prims.arrays import converted, numpy_dtype
+from lamina_prims.strides import dense_strides
 
 from .. import _C
 from .activation import active_provider, dense_order, device_index, is_float8, on_device, stored_dtype
@@ -76,10 +77,24 @@ def place(tensor: Any, device: Device, non_blocking: bool = False) -> Any:
     Raises:
         RuntimeError: there is no such device. OutOfMemoryError: nor memory on it.
     """
-    made = _placed(tensor, device, non_blocking)
+    made = _placed(_dense(tensor), device, non_blocking)
     if 0 in tensor._sizes:  # arrays without elements have no strides
         _C.restride(made, tensor.stride())
     return made
+
+
+def _dense(tensor: Any) -> Any:
+    """The tensor; of one that repeats elements a copy, whose dimensions are in the order that its metadata says (copies
+    of libraries put such dimensions elsewhere)."""
+    if 0 not in tensor.stride() or 0 in tensor._sizes:
+        return tensor
+    strides = dense_strides(tensor.spec) or contiguous_strides(tensor._sizes)
+    order = sorted(range(tensor.ndim), key=lambda d: -strides[d])
+    back = [order.index(d) for d in range(tensor.ndim)]
+    if tensor.device.type != "cuda":
+        return _C.wrap(tensor._array.transpose(order).copy("C").transpose(back))
+    with explaining(tensor.device.index), on_device(active_provider(), tensor.device.index):
+        return wrap_as(tensor._array.transpose(order).copy("C").transpose(back), tensor.dtype)
 
 
 def _placed(tensor: Any, device: Device, non_blocking: bool) -> Any:
