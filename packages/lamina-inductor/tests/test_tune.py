@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from triton_templates import floats, kept_graph
 
-from lamina_inductor.backends.triton import TritonBackend, TritonProgram
+from lamina_inductor.backends.triton import CompiledKernel, TritonBackend, TritonKernel, TritonProgram
+from lamina_inductor.backends.triton.gpu_plan import make_plan
 from lamina_inductor.backends.triton.program import ExternStep
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.backends.triton.templates.trial import repeated
@@ -236,7 +237,7 @@ def test_without_a_device_the_model_decides(tmp_path: Path) -> None:
 # -- trials ----------------------------------------------------------------------------------------------
 
 
-def trials(fn: Any, inputs: tuple[Any, ...]) -> list[tuple[str, TritonProgram]]:
+def trials(fn: Any, inputs: tuple[Any, ...], symbolic: tuple[int, ...] = ()) -> list[tuple[str, TritonProgram]]:
     """(candidate, trial) for all that fit."""
     found: list[tuple[str, TritonProgram]] = []
 
@@ -244,7 +245,7 @@ def trials(fn: Any, inputs: tuple[Any, ...]) -> list[tuple[str, TritonProgram]]:
         found.extend((label(c), show(c)) for c in choices)
         return choices[0]
 
-    TritonBackend(TemplatePlanner(choose=choose)).emit(kept_graph(fn, inputs))
+    TritonBackend(TemplatePlanner(choose=choose)).emit(kept_graph(fn, inputs, symbolic))
     return found
 
 
@@ -262,6 +263,34 @@ def test_a_trial_is_the_step_alone_in_memory_of_its_own() -> None:
         own = [s for s in steps if type(s) is ExternStep or not s.kernel.name.startswith("noise")]
         assert len(own) == (6 if name == "library" or "split" in name else 3)
     assert "library" in found
+
+
+@pytest.mark.parametrize("fn", [lambda q, k, v: ops.attention_with_lse(q, k, v, None, True, 0.5)[0],
+                                lambda q, k, v: ops.relu(ops.matmul(q, ops.permute(k, (0, 2, 1))))])  # fmt: skip
+def test_symbolic_sizes_are_tried_as_they_were_when_the_graph_was_captured(fn: Any) -> None:
+    inputs = tuple(floats(2, 60, 32) for _ in range(3))
+    known, symbolic = dict(trials(fn, inputs)), dict(trials(fn, inputs, (2, 60)))
+    assert known.keys() == symbolic.keys()
+    for name, trial in symbolic.items():
+        assert {n: b.shape for n, b in trial.program.buffers.items()} == {
+            n: b.shape for n, b in known[name].program.buffers.items()
+        }
+        assert any(launch.sizes for launch in trial.launches) or name == "library"  # the kernels are given them
+        make_plan(repeated(trial, 2), [compiled(k) for k in repeated(trial, 2).kernels])
+
+
+def compiled(kernel: TritonKernel) -> CompiledKernel:
+    descriptors = tuple([(0, 0, 4, (1,)) for _, kind in kernel.parameters if kind.startswith("tensordesc")])
+    return CompiledKernel(kernel.name, 90, "", b"", 0, 4, descriptors=descriptors)
+
+
+def test_a_tuner_is_asked_about_symbolic_sizes(tmp_path: Path) -> None:
+    tuner = Tuner(None, Records("no gpu", ArtifactStore(tmp_path)))
+    asked: list[Any] = []
+    tuner.prepare = asked.extend  # type: ignore[method-assign]
+    graph = kept_graph(ops.matmul, (floats(60, 64), floats(64, 96)), (60,))
+    TritonBackend(TemplatePlanner(choose=tuner)).emit(graph)
+    assert [(problem.m, problem.n) for problem, *_ in asked] == [(60, 96)]
 
 
 def test_trials_fill_masks_and_indices() -> None:

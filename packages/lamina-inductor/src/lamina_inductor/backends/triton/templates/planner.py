@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from lamina_fx.symbolic import Expr
+
 from ....ir.kernel import Let, walk
 from ....ir.program import Attention, AttentionBackward, Convolution, Gemm, KernelCall, Operand, Program
 from ....lower.pointwise import COSTS
@@ -65,7 +67,7 @@ class TemplatePlanner:
         """Tell a tuner all that it will be asked."""
         if not isinstance(self.choose, Tuner):
             return
-        known = [step for step in program.steps if _is_known(step)]
+        known = [step for step in program.steps if _is_known(step, program)]
         found = [(step, self._problem(step, program)) for step in known]
         self.choose.prepare([self._asked(step, program, *problem) for step, problem in found if problem is not None])
 
@@ -82,7 +84,7 @@ class TemplatePlanner:
         asked = self._asked(step, program, *found)
         if not asked[1]:
             return None
-        choose = self.choose if _is_known(step) or not isinstance(self.choose, Tuner) else best_guess
+        choose = self.choose if _is_known(step, program) or not isinstance(self.choose, Tuner) else best_guess
         return found[1](choose(*asked))
 
     def _asked(self, step: Any, program: Program, problem: Problem, show: Callable[[Candidate], Any]) -> Asked:
@@ -183,13 +185,10 @@ def _all_operands(step: Any) -> list[Operand]:
     return [f for f in fields if isinstance(f, Operand)]
 
 
-def _is_known(step: Any) -> bool:
-    """Are all sizes numbers, so that it can be measured?"""
-    return not any(_is_symbolic(o) for o in _all_operands(step))
-
-
-def _is_symbolic(operand: Operand) -> bool:
-    return any(constant(s) is None for s in (operand.offset, *operand.shape, *operand.strides))
+def _is_known(step: Any, program: Program) -> bool:
+    """Are all sizes numbers, or were when the graph was captured, so that it can be measured?"""
+    sizes = [s for o in _all_operands(step) for s in (o.offset, *o.shape, *o.strides) if isinstance(s, Expr)]
+    return all(size.free_symbols <= program.hints.keys() for size in sizes)
 
 
 def _operands_of(program: Program, call: KernelCall | None) -> list[Operand]:

@@ -17,6 +17,7 @@ from ..literals import has_type, language_type, pointer_type
 from ..program import TritonKernel, TritonLaunch, TritonProgram
 from ..tiles import Tile, constant
 from .expand import Planner
+from .known_sizes import with_sizes
 
 __all__ = ["repeated", "trial_of"]
 
@@ -24,13 +25,15 @@ BLOCK = 4096
 
 
 def trial_of(step: Any, program: Program, planner: Planner) -> TritonProgram:
-    """The step alone, printed as ``planner`` says. Sizes must be known."""
-    emitted = emit_program(replace(program, steps=(step,)), planner)
+    """The step alone, printed as ``planner`` says. Sizes must be known, or what they were when the graph was captured:
+    the kernels of a symbolic size are measured at that."""
+    emitted = emit_program(replace(program, steps=(step,)), planner, index_bits=32 if program.narrow else 64)
+    emitted = replace(emitted, steps=with_sizes(emitted.steps, program.hints), below=())
     used = {name for item in emitted.steps for name in _names(item)}
     buffers: dict[str, Buffer] = {}
     offset = 0
     for name in sorted(used & set(program.buffers)):
-        buffer = program.buffers[name]
+        buffer = with_sizes(program.buffers[name], program.hints)
         buffers[name] = replace(buffer, storage="workspace", index=0, offset=offset)
         offset += (_extent(buffer) * buffer.dtype.itemsize + 255) // 256 * 256
     buffers["done"] = Buffer("done", float32, (BLOCK,), (1,), "output", 0)
