@@ -157,6 +157,12 @@ def compiled_across_devices() -> str:
     got, want = lamina.compile(apart, fullgraph=True)(xs, ys), (7 * x, 2 * x + 1)
     for a, b, device in zip((*got, xs, ys), (*want, 2 * x, 6 * x), (SECOND, FIRST, FIRST, SECOND), strict=True):
         close(a, b, device)
+    noisy = lamina.compile(lambda x: F.dropout(x, 0.5).to(SECOND) + lamina.rand(8, device=SECOND), fullgraph=True)
+    lamina.manual_seed(11)
+    got = [noisy(lamina.ones(8, device=FIRST)) for _ in range(3)]
+    lamina.manual_seed(11)
+    for a in got:
+        close(a, F.dropout(lamina.ones(8, device=FIRST), 0.5).to(SECOND) + lamina.rand(8, device=SECOND), SECOND)
     want = _staged("cpu", "cpu", lambda f: f)
     for wrap in (lamina.compile, lambda f: lamina.compile(f, mode="reduce-overhead")):
         got = _staged(FIRST, SECOND, wrap)

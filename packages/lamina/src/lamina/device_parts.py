@@ -18,9 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from lamina_aot.symbols import SizeReader, free_symbols, size_reader
 from lamina_fx import Device, Graph, Node, ScalarSpec, TensorSpec
 from lamina_fx.node import map_arguments
+from lamina_tensor import from_numpy
 
 __all__ = ["DeviceProgram", "Move", "Part", "gpus_of", "split_devices"]
 
@@ -157,6 +160,11 @@ class DeviceProgram:
         self._places = {node: k for k, node in enumerate(graph.placeholders)}
         self._sizes: SizeReader = size_reader(graph)
         self._steps: list[tuple[Any, tuple[int, ...], tuple[Any, ...]]] = []
+        outputs: Any = graph.output_node.args[0]
+        for node in (*outputs, *(step.source for step in split.steps if isinstance(step, Move))):
+            if isinstance(node, Node) and node.op == "get_attr" and node not in self._places:
+                self._steps.append((_maker(graph.attributes[node.target], node.spec), (), ()))
+                self._place(node)
         for number, step in enumerate(split.steps):
             if isinstance(step, Move):
                 self._steps.append((Device("cuda", step.device), (self._place(step.source),), ()))
@@ -166,8 +174,7 @@ class DeviceProgram:
             self._steps.append((function, tuple([self._place(n) for n in step.inputs]), step.symbols))
             for node in step.results:
                 self._place(node)
-        outputs = graph.output_node.args[0]
-        self._results = tuple([(self._place(v), None) if isinstance(v, Node) else (-1, v) for v in outputs])  # type: ignore[union-attr]
+        self._results = tuple([(self._place(v), None) if isinstance(v, Node) else (-1, v) for v in outputs])
 
     def _place(self, node: Node) -> int:
         return self._places.setdefault(node, len(self._places))
@@ -181,4 +188,9 @@ class DeviceProgram:
                 values.append(given[0].detach().to(what))
             else:
                 values += what(*given, *[self._sizes.value(inputs, s) for s in symbols])
-        return tuple([value if place < 0 else values[place] for place, value in self._results])
+        return tuple([self._sizes(inputs, v) if place < 0 else values[place] for place, v in self._results])
+
+
+def _maker(constant: Any, spec: Any) -> Callable[[], tuple[Any]]:
+    """Makes a tensor of a constant, anew for each call."""
+    return lambda: (from_numpy(np.array(constant)).to(spec.device),)
