@@ -38,7 +38,7 @@ from .chunk_printer import chunk_loop, load_local, store_local, write_chunk
 from .elementwise import convert, expression, has_atomic, wants_types
 from .indices import address_text, index_text
 from .literals import language_type, literal, typed_literal
-from .narrow import narrow_names
+from .narrow import narrow_names, summed_names
 from .online import Beside, OnlineLoop, merge_passes
 from .peepholes import rounded, shorter
 from .row_loads import rows_first, stores_last, streaming
@@ -115,7 +115,7 @@ class PhaseWriter:
         self.masks: dict[str, tuple[str, Shape]] = {}
         self.accumulators: dict[str, Accumulator] = {}
         self.turns = [p is phase for p in kernel.body if block_loop(p) is not None][1::2].count(True) == 1
-        self.narrow = narrow_names(phase.body)
+        self.narrow, self.only_added = narrow_names(phase.body), summed_names(phase.body)
         self.values: dict[str, Let] = {}
         self.locals: dict[str, Local] = {}
         self.summed = False
@@ -266,7 +266,7 @@ class PhaseWriter:
             texts = [self.operand(a, own, typed=wants_types(stmt.op, own)) for a in stmt.args]
         self.values[stmt.name] = stmt
         by_row = self.shapes.get(named[-1], shape) < self.shapes[named[0]] and named[-1] == stmt.args[-1]
-        short = shorter(stmt, self.values, self.narrow.get(stmt.name), by_row) if own is stmt.dtype else None
+        short = shorter(stmt, self.values, self._shortest(stmt.name, by_row), by_row) if own is stmt.dtype else None
         if short is not None:
             self.define(stmt.name, short, stmt.dtype, shape)
             return
@@ -274,6 +274,10 @@ class PhaseWriter:
         exponent = float(last) if stmt.op == "pow" and type(last) in (int, float) else None  # type: ignore[arg-type]
         fast = self.narrow.get(stmt.name)
         self.define(stmt.name, expression(stmt.op, stmt.dtype, own, texts, exponent, fast), stmt.dtype, shape)
+
+    def _shortest(self, name: str, by_row: bool) -> bool | None:
+        """As ``narrow_names`` has it; also where a quotient by a number of the row is only added up."""
+        return False if by_row and name in self.only_added else self.narrow.get(name)
 
     def _in_pairs(self, shape: Shape) -> bool:
         """Does a thread have at least two neighbours of a value with this shape?"""

@@ -14,9 +14,9 @@ from typing import Any
 
 from lamina_fx import float32
 
-from ...ir.kernel import Let, Stmt, walk
+from ...ir.kernel import Accumulate, Let, Loop, Stmt, walk
 
-__all__ = ["FAST", "FASTER", "narrow_names"]
+__all__ = ["FAST", "FASTER", "narrow_names", "summed_names"]
 
 FAST: dict[str, str] = {
     "div": "{0} / {1}", "reciprocal": "{one} / {0}", "sqrt": "tl.sqrt({0})", "erf": "lm_half_erf({0})",
@@ -58,6 +58,19 @@ def narrow_names(body: tuple[Stmt, ...]) -> dict[str, bool]:
     # from the end, so that the recursion is shallow
     names = [name for name in reversed(values) if values[name].dtype is float32 and narrow(name)]
     return {name: all(_adds_one(use) for use in uses[name]) for name in names}
+
+
+def summed_names(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """float32 values that are only added up: two units in the last place of one are less than what a sum rounds."""
+    uses: dict[str, list[Any]] = {}
+    kinds: dict[str, str] = {}
+    for stmt in walk(body):
+        if type(stmt) is Loop:
+            kinds |= {a.name: a.kind for a in stmt.accumulators}
+        for name in _names(stmt):
+            uses.setdefault(name, []).append(stmt)
+    sums = {n: all(type(s) is Accumulate and kinds[s.accumulator] == "sum" for s in found) for n, found in uses.items()}
+    return frozenset([name for name, only in sums.items() if only])
 
 
 def _adds_one(use: Any) -> bool:

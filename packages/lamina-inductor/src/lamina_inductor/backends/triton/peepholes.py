@@ -24,7 +24,8 @@ def shorter(stmt: Let, values: dict[str, Let], fast: bool | None, by_row: bool =
     ``x / c`` with a power of two ``c`` is ``x * (1 / c)``, exactly.
     ``(x + k) * c`` with a power of two ``c`` is ``x * c + k * c``, one operation with the same rounding.
     ``erf(x * c)`` and ``exp(x * c)`` among narrow values take ``c`` into their constants.
-    ``x / row`` among narrow values is ``x * (1 / row)``, whose division is done once for a row (2 ULP of float32).
+    ``x / row`` among narrow values, or where it is only added up, is ``x * (1 / row)``, whose division is done once for
+    a row (2 ULP of float32).
     """
     if stmt.op == "div" and type(stmt.args[0]) is str:
         if by_row and fast is not None and stmt.dtype is float32:
