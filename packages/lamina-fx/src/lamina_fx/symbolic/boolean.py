@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import gcd
 from operator import attrgetter
 
-from .expr import Expr, Integer
-from .operations import And, Eq, Le, Lt, Ne, Or
+from .expr import Expr, Integer, Symbol
+from .operations import And, Eq, Le, Lt, Mod, Ne, Or
 from .simplify import Terms, from_terms, linear, scale, shift, subtract
 from .truth import FALSE, TRUE, BooleanConstant, BooleanExpr
 
@@ -59,6 +59,11 @@ def _make_at_most_zero(d: Expr) -> BooleanExpr:
         return TRUE
     if low is not None and low > 0:
         return FALSE
+    high, low = _with_bounds(d, 1).range()[1], _with_bounds(d, -1).range()[0]
+    if high is not None and high <= 0:
+        return TRUE
+    if low is not None and low > 0:
+        return FALSE
     constant, terms = linear(d)
     common = gcd(*[c for _, c in terms])
     bound = -constant // common  # terms / common <= bound
@@ -70,6 +75,30 @@ def _make_at_most_zero(d: Expr) -> BooleanExpr:
     if bound < 0 and right:
         return Le.make(from_terms(-bound, left), from_terms(0, right))
     return Le.make(from_terms(0, left), from_terms(bound, right))
+
+
+def _with_bounds(d: Expr, sign: int) -> Expr:
+    """An expression that is never below (``sign`` 1) or never above (-1): sizes stand where they bound terms, as ``n - 1``
+    for ``x % n`` and for a symbol that goes so far."""
+    constant, terms = linear(d)
+    bounds = [(_bound_of(term) if c * sign > 0 else None) for term, c in terms]
+    if not any(bound is not None for bound in bounds):
+        return d
+    result: Expr = Integer(constant)
+    for (term, c), bound in zip(terms, bounds, strict=True):
+        result = result + (term if bound is None else bound) * c
+    return result
+
+
+def _bound_of(term: Expr) -> Expr | None:
+    """What a term is never above, where that depends on sizes."""
+    if isinstance(term, Symbol):
+        return term.upper if isinstance(term.upper, Expr) else None
+    if isinstance(term, Mod):
+        divisor = term.args[1]
+        low, high = divisor.range()
+        return divisor - 1 if low is not None and low > 0 and low != high else None
+    return None
 
 
 def equal(a: Expr, b: Expr) -> BooleanExpr:
