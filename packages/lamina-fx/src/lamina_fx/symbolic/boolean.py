@@ -78,8 +78,8 @@ def _make_at_most_zero(d: Expr) -> BooleanExpr:
 
 
 def _with_bounds(d: Expr, sign: int) -> Expr:
-    """An expression that is never below (``sign`` 1) or never above (-1): sizes stand where they bound terms, as ``n - 1``
-    for ``x % n`` and for a symbol that goes so far."""
+    """An expression that is never below (``sign`` 1) or never above (-1): sizes stand where they bound terms, as
+    ``n - 1`` for ``x % n`` and for a symbol that goes so far."""
     constant, terms = linear(d)
     bounds = [(_bound_of(term) if c * sign > 0 else None) for term, c in terms]
     if not any(bound is not None for bound in bounds):
