@@ -14,8 +14,9 @@ from unittest.mock import patch
 import ml_dtypes
 import numpy as np
 
-from lamina_fx import int64
+from lamina_fx import TensorSpec, int64
 from lamina_fx.dtype import dtype_of
+from lamina_fx.proxy import Proxy
 from lamina_inductor.backends.triton import scan_tiles
 from lamina_inductor.schedule import grid_nest, staged_nest
 from lamina_prims import ops
@@ -85,6 +86,16 @@ def _normalised(x: Any) -> Any:
     return ops.softmax(ops.mul(ops.cumsum(x, 1), 0.25), 1)
 
 
+def _at(x: Any, i: Any) -> Any:
+    """Where the place in a row is the row's number in ``i``."""
+    places: Any = np.arange(x.shape[1])
+    if isinstance(x, Proxy):
+        places = x.builder.proxy(
+            x.node.graph.call_function("iota", (50,), {"dtype": int64}, spec=TensorSpec((50,), int64))
+        )
+    return ops.eq(ops.unsqueeze(places, 0), ops.unsqueeze(i, 1))
+
+
 SCAN_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "scans of rows": (lambda x: _all_of_floats(x, 1), (_near_one(5, 60),), 1),
     "scans of columns": (lambda x: _all_of_floats(x, 0), (_near_one(50, 5),), 1),
@@ -124,6 +135,14 @@ SCAN_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     ),
     "scans beside scans": (lambda x: (ops.exp(ops.mul(ops.cumsum(x, 1), 0.1)), ops.amax(x, 1)), (_floats(3, 50),), 1),
     "scans of numbers": (lambda x: ops.add(x, ops.cumsum(ops.full((3, 50), 0.5), 1)), (_floats(3, 50),), 1),
+    "scans of one element": (
+        lambda x, i: ops.cumsum(ops.where(_at(x, i), ops.sum(x, 1, keepdim=True), 0.0), 1),
+        (_floats(3, 50), np.array([3, 40, 49])), 1,
+    ),
+    "one element of a scan": (
+        lambda x, i: ops.sum(ops.where(_at(x, i), ops.cumsum(x, 1), 0.0), 1),
+        (_floats(3, 50), np.array([3, 40, 49])), 1,
+    ),
     "trapezoids": (lambda x: ops.cumulative_trapezoid(x, dim=1), (_floats(3, 50),), 1),
 }  # fmt: skip
 

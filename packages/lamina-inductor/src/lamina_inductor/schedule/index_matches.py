@@ -56,7 +56,7 @@ class _Rewriter:
         if base is None:
             return self.from_zero(loop) or [loop]
         names = {s.name for s in loop.body if type(s) is IndexValue and _base(s, loop) == base}
-        inside = {name for s in walk(loop.body) if (name := getattr(s, "name", None))}
+        inside = _names(loop)
         before: dict[str, Stmt] = {}
         body: list[Stmt] = []
         for stmt in loop.body:
@@ -76,7 +76,7 @@ class _Rewriter:
         most: Any = loop.extent.range()[1]
         if type(most) is not int or most >= 1 << 31 or loop.step != 1:
             return []
-        inside = {name for s in walk(loop.body) if (name := getattr(s, "name", None))}
+        inside = _names(loop)
         places = {s.name: s for s in loop.body if type(s) is IndexValue and s.dtype is int64 and s.expr is loop.axis}
         matches = {s.name: t for s in loop.body if type(s) is Let and (t := _target(s, places, inside)) is not None}
         users = [s for s in walk(loop.body) if _reads(s) & places.keys()]
@@ -103,7 +103,7 @@ class _Rewriter:
         body: list[Stmt] = []
         for stmt in loop.body:
             chosen = None
-            if type(stmt) is Accumulate and stmt.accumulator in sums:
+            if type(stmt) is Accumulate and stmt.running is None and stmt.accumulator in sums:
                 chosen = _selected(stmt.value, matches, lets, inside)
             if chosen is None:
                 body.append(stmt)
@@ -145,6 +145,12 @@ def _base(stmt: IndexValue, loop: Loop) -> Expr | None:
         return None
     base = stmt.expr - loop.axis
     return base if isinstance(base, Expr) and loop.axis not in base.free_symbols else None
+
+
+def _names(loop: Loop) -> set[str]:
+    """What statements of the loop define."""
+    found = [getattr(s, "running" if type(s) is Accumulate else "name", None) for s in walk(loop.body)]
+    return {name for name in found if name is not None}
 
 
 def _reads(stmt: Stmt) -> set[Any]:

@@ -82,7 +82,9 @@ def _chunk(serial: Loop) -> Tile | None:
 
 def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile | None:
     """The same for a program of one block of rows (``schedule.staged_nest``)."""
-    sweep = next(s for s in blocks.body if type(s) is Loop)
+    sweep = next((s for s in blocks.body if type(s) is Loop), None)
+    if sweep is None:
+        return None
     size, most = _crossed(phase, sweep.axis), power(upper(sweep.extent) or 1)
     x = 1 if size is None else min(SECTOR // size, SECTOR if extent is None else power(extent))
     if x < 2:

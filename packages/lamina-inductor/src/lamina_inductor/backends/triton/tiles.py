@@ -144,7 +144,9 @@ MANY = 5
 
 
 def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile:
-    sweep = next(s for s in blocks.body if type(s) is Loop)
+    sweep = next((s for s in blocks.body if type(s) is Loop), None)
+    if sweep is None:  # all that it summed was one element
+        return Tile(1, 1, True, 1)
     most = power(upper(sweep.extent) or 1)
     x = 1
     if walks_kept(phase, sweep.axis):
