@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Recorded", "recorded", "table", "timing"]
@@ -38,9 +38,9 @@ def recorded() -> Iterator[list[Recorded]]:
     found: list[Recorded] = []
     build = backend.build_artifact
 
-    def built(graph: Any, emitted: Any, *rest: Any) -> Any:
-        artifact = build(graph, emitted, *rest)
-        found.append(Recorded(artifact.function, emitted))
+    def built(graph: Any, emitted: Any, *rest: Any, **given: Any) -> Any:
+        artifact = build(graph, emitted, *rest, **given)
+        found.append(Recorded(artifact.function, _at_capture(emitted)))
         artifact.function = found[-1]
         return artifact
 
@@ -59,6 +59,15 @@ def timing(programs: list[Recorded]) -> Iterator[None]:
     yield
     for program in programs:
         program.on = False
+
+
+def _at_capture(emitted: Any) -> Any:
+    """The program with the sizes at capture in place of symbols."""
+    from lamina_inductor.backends.triton.templates.known_sizes import with_sizes
+
+    program, hints = emitted.program, emitted.program.hints
+    known = replace(program, buffers=with_sizes(program.buffers, hints))
+    return replace(emitted, steps=with_sizes(emitted.steps, hints), program=known)
 
 
 def table(programs: list[Recorded], rows: int = 40) -> str:
