@@ -201,3 +201,17 @@ def test_parameters_of_several_sizes_become_symbolic() -> None:
         weight, x = nn.Parameter(lamina.randn(3, size)), lamina.randn(2 * size, 3)
         assert_same(x @ weight, compiled(weight, x), 1e-5, str(size))
     assert outcome().graphs == 2
+
+
+def test_gradients_of_fewer_dimensions_do_not_tell_sizes_apart() -> None:
+    """What is broadcast over the batch has a gradient with other dimensions: a batch may be as large as a length."""
+    table = nn.Parameter(lamina.randn(9, 3))
+
+    def program(x: Any) -> Any:
+        return lamina.autograd.grad((x * table[: x.shape[1]]).square().sum(), table)[0]
+
+    compiled = lamina.compile(program, dynamic=True)
+    for batch, length in ((4, 7), (5, 5), (7, 2)):
+        x = lamina.randn(batch, length, 3)
+        assert_same(program(x), compiled(x), 1e-4, f"{batch} x {length}")
+    assert outcome().graphs == 1 and outcome().breaks == 0

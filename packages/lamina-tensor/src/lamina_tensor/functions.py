@@ -85,7 +85,7 @@ def is_nonzero(input: Any) -> bool:
 
 def is_same_size(input: Any, other: Any) -> bool:
     """Have both the same shape."""
-    return input._sizes == other._sizes
+    return len(input._sizes) == len(other._sizes) and input._sizes == other._sizes
 
 
 def numel(input: Any) -> Any:
@@ -102,7 +102,7 @@ def equal(input: Any, other: Any) -> bool:
     for value in (input, other):
         if not isinstance(value, TensorBase):
             raise TypeError(f"equal(): expected a Tensor, got {type(value).__name__}")
-    if input._sizes != other._sizes:
+    if not is_same_size(input, other):
         return False
     with no_grad():
         return bool(operator("all")(operator("eq")(input, other)))

@@ -106,7 +106,7 @@ def assign(target: Any, value: Any, overlap: bool = False) -> Any:
         check_overlap(target)
     if value.dtype is not target.dtype:
         value = operator("convert_element_type")(value, target.dtype)
-    if value._sizes != target._sizes:
+    if len(value._sizes) != len(target._sizes) or value._sizes != target._sizes:
         value = operator("expand")(value, target._sizes)
     write(target, value)
     bump(target)

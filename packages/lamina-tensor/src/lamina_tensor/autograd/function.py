@@ -139,10 +139,8 @@ class FunctionNode(Node):
             gradient = results[place]
             if meta is None or gradient is None:
                 flat.append(None)
-            elif gradient._sizes != meta[0] or gradient.dtype is not meta[1]:
-                flat.append(reduce_gradient(gradient, *meta, self.name()))
             else:
-                flat.append(gradient)
+                flat.append(reduce_gradient(gradient, *meta, self.name()))
         return flat
 
 

@@ -266,6 +266,8 @@ class OperatorNode(Node):
             meta = metas[index]
             if meta is None:
                 flat[index] = None
-            elif gradient is not None and (gradient._sizes != meta[0] or gradient.dtype is not meta[1]):
-                flat[index] = reduce_gradient(gradient, meta[0], meta[1], self.name())
+            elif gradient is not None:
+                sizes, wanted = gradient._sizes, meta[0]  # lengths first: items of symbols are compared by a guard
+                if len(sizes) != len(wanted) or sizes != wanted or gradient.dtype is not meta[1]:
+                    flat[index] = reduce_gradient(gradient, wanted, meta[1], self.name())
         return flat

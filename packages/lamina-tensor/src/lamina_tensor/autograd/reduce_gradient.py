@@ -17,7 +17,7 @@ def reduce_gradient(gradient: Any, shape: tuple[Any, ...], dtype: DType, name: s
     Raises:
         RuntimeError: the gradient's shape does not reduce to ``shape``.
     """
-    if gradient._sizes != shape:
+    if len(gradient._sizes) != len(shape) or gradient._sizes != shape:  # a guard compares items of symbols
         gradient = sum_to_shape(gradient, shape, name)
     if gradient.dtype is not dtype:
         if gradient.dtype.kind == "complex" and dtype.kind != "complex":
@@ -48,7 +48,9 @@ def sum_to_shape(value: Any, shape: tuple[Any, ...], name: str = "sum_to_size") 
         )
     if dims:
         value = operator("sum")(value, tuple(dims), False)
-    return value if value._sizes == shape else operator("reshape")(value, shape)
+    if len(value._sizes) == len(shape) and value._sizes == shape:
+        return value
+    return operator("reshape")(value, shape)
 
 
 def _plain(size: Any) -> Any:
