@@ -21,11 +21,12 @@ from lamina_fx.passes import (
 )
 from lamina_prims import decompose, operator
 from lamina_prims.arrays import numpy_dtype
+from lamina_prims.chained_scatters import chain_scatters
 from lamina_tensor import Tensor
 
 __all__ = ["PASSES", "lower_graph"]
 
-PASSES = (fold_identities, eliminate_common_subexpressions, eliminate_dead_code)
+PASSES = (fold_identities, eliminate_common_subexpressions, chain_scatters, eliminate_dead_code)
 """In this order; ``LAMINA_DISABLE_PASSES`` leaves some out by name."""
 
 _CHECKED_NODES, _CHECKED_ELEMENTS = 80, 1 << 14
