@@ -48,7 +48,8 @@ def compile(
     Args:
         model: the function, method or ``nn.Module``. A module stays the object it is (its ``forward`` is compiled).
         fullgraph: raise at anything that would break the graph.
-        dynamic: True: sizes are symbolic from the first call; False: never; None: a size that changes becomes symbolic.
+        dynamic: True: sizes are symbolic from the first call, but for 0, 1, and those of parameters, buffers and
+            optimizers' state; False: never; None: a size that changes becomes symbolic.
         backend: a name from ``lamina.compiler.list_backends()`` or an object with the ``Backend`` protocol; None:
             ``cpp`` for graphs of CPU tensors, ``triton`` for graphs of CUDA tensors.
         mode: ``None`` or ``"default"``; ``"reduce-overhead"``: programs on a GPU run as CUDA graphs even where inputs
