@@ -53,12 +53,38 @@ def lm_spread(x, n: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     return tl.reshape(x, [x.shape[0]] + [2] * n)
 
 @triton.jit
+def lm_late_swaps(less, more, n: tl.constexpr, bit: tl.constexpr, flip, own: tl.constexpr):
+    upper = lm_upper(n, bit)
+    if bit < own:
+        swap = tl.where(upper, less, more)
+    else:
+        swap = more != upper
+    return swap != flip
+
+@triton.jit
+def lm_late_flip(n: tl.constexpr, own: tl.constexpr, stage):
+    place = tl.zeros([1] * (n + 1), tl.int32)
+    for bit in tl.static_range(own, n):
+        place = place + (lm_upper(n, bit).to(tl.int32) << bit)
+    return ((place >> stage) & 1) != 0
+
+@triton.jit
 def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     h = lm_spread(x, n, high, low)
-    for stage in tl.static_range(1, n + 1):
+    unrolled: tl.constexpr = n if n < 9 else own
+    for stage in tl.static_range(1, unrolled + 1):
         for step in tl.static_range(stage):
             y = lm_partner(h, n, stage - 1 - step)
             h = tl.where(lm_swaps(h < y, h > y, n, stage - 1 - step, stage, own), y, h)
+    if unrolled < n:
+        bits = (2 << unrolled) - 1
+        for stage in range(unrolled + 1, n + 1):
+            flip = lm_late_flip(n, own, stage)
+            for step in tl.static_range(n):
+                if ((bits >> (n - 1 - step)) & 1) != 0:
+                    y = lm_partner(h, n, n - 1 - step)
+                    h = tl.where(lm_late_swaps(h < y, h > y, n, n - 1 - step, flip, own), y, h)
+            bits = bits * 2 + 1
     return tl.reshape(h, x.shape)
 
 @triton.jit
@@ -135,8 +161,23 @@ def lm_pair_step(h, p, n: tl.constexpr, bit: tl.constexpr, stage: tl.constexpr, 
 def lm_sort_pairs(x, at, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     h = lm_spread(x, n, high, low)
     p = lm_spread(at, n, high, low)
-    for stage in tl.static_range(1, n + 1):
+    unrolled: tl.constexpr = n if n < 8 else own
+    for stage in tl.static_range(1, unrolled + 1):
         for step in tl.static_range(stage):
             h, p = lm_pair_step(h, p, n, stage - 1 - step, stage, own)
+    if unrolled < n:
+        bits = (2 << unrolled) - 1
+        for stage in range(unrolled + 1, n + 1):
+            flip = lm_late_flip(n, own, stage)
+            for step in tl.static_range(n):
+                if ((bits >> (n - 1 - step)) & 1) != 0:
+                    y = lm_partner(h, n, n - 1 - step)
+                    q = lm_partner(p, n, n - 1 - step)
+                    less = (h < y) | ((h == y) & (p < q))
+                    more = (h > y) | ((h == y) & (p > q))
+                    swap = lm_late_swaps(less, more, n, n - 1 - step, flip, own)
+                    h = tl.where(swap, y, h)
+                    p = tl.where(swap, q, p)
+            bits = bits * 2 + 1
     return tl.reshape(h, x.shape), tl.reshape(p, x.shape)
 """

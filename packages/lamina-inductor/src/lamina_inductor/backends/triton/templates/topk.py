@@ -3,7 +3,8 @@
 A program walks a part of a row. It keeps the best of each of ``GROUPS`` groups, which are made of vectors that lie
 apart; the ``k``-th of these bounds the ``k``-th of the part, and hardly more words are as good, all of them in the
 ``k`` best groups. These are read once more; what is as good as the bound is collected, and sorted. Where that is too
-much, a further walk keeps the best words of what it has seen. The parts of a row are merged by a second kernel.
+much, a further walk keeps the best words of what it has seen, by the same network. The parts of a row are merged by a
+second kernel.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ def _walk(search: _Search) -> TritonLaunch:
         text.pointer("tops", int64, tops)
     else:
         declare_results(text, search.outs)
+    rest = search.room - search.kept
     text.add(
         *_start_lines(text, search),
         *([f"begin = tl.program_id(1) * {search.span}"] if search.parts > 1 else []),
@@ -157,41 +159,30 @@ def _walk(search: _Search) -> TritonLaunch:
         f"best = tl.full([1, GROUPS], {search.most}, {language_type(search.word)})",
         f"for step in tl.range(0, {search.span}, BLOCK, num_stages={STAGES}):",
         *_best_of_groups(text, search),
-        f"first = {_first('best', GROUPS, search)}",
         "kept = tl.arange(0, KEPT)[None, :]",
-        f"bound = tl.max(tl.where(kept < {search.k}, first, -most), 1)[:, None]",
-        f"group = tl.reshape((first & {0xFFFF if search.narrow else 0xFFFFFFFF}).to(tl.int32), [KEPT, 1])",
-        *([f"group = group - {_begin(search)}"] if search.parts > 1 and not search.narrow else []),
-        f"group = group % BLOCK // {search.vector} * {search.vector}",
-        f"chosen = (tl.arange(0, KEPT)[:, None] < {search.k}) & (tl.reshape(first, [KEPT, 1]) != most)",
-        "column = tl.arange(0, COLUMNS)[None, :]",
+        f"first = {_first('best', GROUPS, search)}",
         "tl.debug_barrier()",
-        f"for step in range(0, {search.span}, {steps * search.block}):",
-        f"    inner = step + column // {search.vector} * BLOCK + group + column % {search.vector}",
-        *_words(text, search, "chosen"),
-        "    hit = (word <= bound) & inside",
-        '    slot = tl.atomic_add(count + tl.zeros([KEPT, COLUMNS], tl.int32), 1, mask=hit, sem="relaxed")',
-        "    tl.store(found + slot, word, hit & (slot < ROOM))",
+        *_collect(text, search, steps),
         "tl.debug_barrier()",
         'number = tl.load(count, cache_modifier=".cg")',
         "slots = tl.arange(0, ROOM)[None, :]",
+        "turn, turns = tl.full([], 0, tl.int32), tl.full([], 1, tl.int32)",
         "if number > ROOM:",
-        "    both = tl.arange(0, 2 * KEPT)[None, :]",
-        "    tl.store(found + kept, tl.zeros([1, KEPT], most.dtype) + most)",
-        f"    for step in range(0, {search.span}, GROUPS):",
-        "        inner = step + tl.arange(0, GROUPS)[None, :]",
+        f"    turns = tl.full([], {1 - (-search.span // rest)}, tl.int32)",
+        "    number = tl.full([], 0, tl.int32)",
+        "while turn < turns:",
+        '    entry = tl.load(found + slots, slots < number, other=0, cache_modifier=".cg")',
+        f"    first = {_first('tl.where(slots < number, entry, most)', search.room, search)}",
+        "    if turns > 1:",
+        "        tl.debug_barrier()",
+        "        tl.store(found + kept, first)",
+        f"        inner = turn * {rest} + slots - KEPT",
         *["    " + line for line in _words(text, search)],
-        "        word = tl.where(inside, word, most)",
-        f"        tl.store(found + KEPT + kept, {_first('word', GROUPS, search)})",
+        "        tl.store(found + slots, tl.where(inside, word, most), slots >= KEPT)",
         "        tl.debug_barrier()",
-        '        pair = tl.load(found + both, cache_modifier=".cg")',
-        "        tl.debug_barrier()",
-        f"        tl.store(found + kept, {_first('pair', 2 * search.kept, search)})",
-        "    tl.debug_barrier()",
-        "    number = KEPT",
-        'word = tl.load(found + slots, slots < number, other=0, cache_modifier=".cg")',
-        "word = tl.where(slots < number, word, most)",
-        f"word = {_first('word', search.room, search)}",
+        "        number = tl.full([], ROOM, tl.int32)",
+        "    turn += 1",
+        "word = first",
     )
     if search.parts > 1:
         text.add(*_handed_on(search))
@@ -199,6 +190,24 @@ def _walk(search: _Search) -> TritonLaunch:
         _store(text, search, f"(word & {0xFFFF if search.narrow else 0xFFFFFFFF})")
     kernel, buffers, sizes = text.finish(warps=WARPS, origins=search.origins)
     return TritonLaunch(kernel, buffers, sizes, (search.rows, search.parts))
+
+
+def _collect(text: KernelText, search: _Search, steps: int) -> list[str]:
+    """Lines that collect in ``found`` what is as good as the ``k``-th of ``first``, from its groups."""
+    return [
+        f"bound = tl.max(tl.where(kept < {search.k}, first, -most), 1)[:, None]",
+        f"group = tl.reshape((first & {0xFFFF if search.narrow else 0xFFFFFFFF}).to(tl.int32), [KEPT, 1])",
+        *([f"group = group - {_begin(search)}"] if search.parts > 1 and not search.narrow else []),
+        f"group = group % BLOCK // {search.vector} * {search.vector}",
+        f"chosen = (tl.arange(0, KEPT)[:, None] < {search.k}) & (tl.reshape(first, [KEPT, 1]) != most)",
+        "column = tl.arange(0, COLUMNS)[None, :]",
+        f"for step in range(0, {search.span}, {steps * search.block}):",
+        f"    inner = step + column // {search.vector} * BLOCK + group + column % {search.vector}",
+        *_words(text, search, "chosen"),
+        "    hit = (word <= bound) & inside",
+        '    slot = tl.atomic_add(count + tl.zeros([KEPT, COLUMNS], tl.int32), 1, mask=hit, sem="relaxed")',
+        "    tl.store(found + slot, word, hit & (slot < ROOM))",
+    ]
 
 
 def _scratch(search: _Search) -> tuple[Scratch, Scratch, Scratch]:
@@ -224,8 +233,6 @@ def _begin(search: _Search) -> str:
 
 def _first(words: str, columns: int, search: _Search) -> str:
     layout = layout_text(Tile(1, warps=WARPS), columns, search.word)
-    if columns == search.kept:
-        return f"lm_sort_words({words}, {_log(columns)}, {layout})"
     return f"lm_first_words({words}, {_log(columns)}, {_log(search.kept)}, {layout})"
 
 
