@@ -147,6 +147,12 @@ def of_a_module(held, parameters, x):
     return x.grad
 
 
+@case(1, 0, arguments(lambda layer: layer.register_full_backward_hook(lambda m, i, o: tuple(g * 2 for g in i))))
+def of_a_module_without_gradients(held, parameters, x):
+    with lamina.no_grad():
+        return held.layer(x).pow(2).sum()
+
+
 # -- past autograd ------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..autograd.function import Function
-from ..autograd.grad_mode import is_grad_enabled
 from ..tensor import Tensor
 
 __all__ = ["BackwardHooks", "run_with_backward_hooks"]
@@ -39,8 +38,8 @@ class _Pass(Function):
 
 
 def run_with_backward_hooks(module: Any, hooks: BackwardHooks, args: Any, kwargs: Any) -> Any:
-    """``module.forward`` with the hooks in its backward pass."""
-    if not is_grad_enabled() or not (hooks.before or hooks.after):
+    """``module.forward`` with the hooks in its backward pass; gradients are on."""
+    if not (hooks.before or hooks.after):
         return module.forward(*args, **kwargs)
     seen: dict[str, tuple[Any, ...]] = {}
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..autograd.grad_mode import is_grad_enabled
 from ..namespace import root
 from ..tensor import Tensor
 from .backward_hooks import BackwardHooks, run_with_backward_hooks
@@ -67,10 +68,11 @@ class Module:
                 args, kwargs = changed
             elif changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-        if self._backward_hooks is None:
+        hooks = self._backward_hooks
+        if hooks is None or not is_grad_enabled():
             result = self.forward(*args, **kwargs)
         else:
-            result = run_with_backward_hooks(self, self._backward_hooks, args, kwargs)
+            result = run_with_backward_hooks(self, hooks, args, kwargs)
         for hook, with_kwargs in list(self._forward_hooks.values()):
             changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             if changed is not None:
