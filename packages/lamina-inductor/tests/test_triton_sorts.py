@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tracing import spec_of
 from triton_corpus import floats, graph_of
-from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
+from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_with_parts
 from triton_templates import kept_graph
 
 from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, float32
@@ -122,6 +122,13 @@ def test_results_of_topk_have_memory_of_their_own_size() -> None:
     assert [tuple(r.spec.strides) for r in output.args[0]] == [(3, 1), (3, 1), (1,), (1,)]
 
 
+@pytest.mark.parametrize("name", SYMBOLIC_ROWS)
+def test_rows_of_an_unknown_number_have_kernels_alone(name: str) -> None:
+    fn, inputs = SYMBOLIC_ROWS[name]
+    program = TritonBackend().emit(kept_graph(fn, inputs, (3,)))
+    assert program.launches and not program.externs
+
+
 @pytest.fixture(scope="module")
 def report() -> dict[str, str | None]:
     script = Path(__file__).parent / "triton_sorts_interpreted.py"
@@ -131,7 +138,7 @@ def report() -> dict[str, str | None]:
 
 
 @TRITON
-@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS])
+@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS, *SYMBOLIC_ROWS])
 def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
     assert report[name] is None, report[name]
 

@@ -14,7 +14,7 @@ from lamina_inductor.backends.triton.templates import topk
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_prims import operator, ops
 
-__all__ = ["LONG_SORTS", "LONG_TOPK", "SORT_CASES", "TOPK_CASES", "emit_with_parts"]
+__all__ = ["LONG_SORTS", "LONG_TOPK", "SORT_CASES", "SYMBOLIC_ROWS", "TOPK_CASES", "emit_with_parts"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -168,6 +168,15 @@ LONG_SORTS: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
     "long rows of whole numbers": (up, (RNG.integers(-9, 9, (2, 6000)).astype(np.int32),), 1, 2),
 }  # fmt: skip
 """The same of whole sorts."""
+
+SYMBOLIC_ROWS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "an unknown number of short rows": (up, (special(3, 40),)),
+    "an unknown number of long rows": (down, (special(3, 5000),)),
+    "the largest of an unknown number of rows": (largest(7), (special(3, 9000),)),
+    "experts of an unknown number of rows": (router, (floats(3, 64),)),
+    "an unknown number of columns": (lambda x: up(x, 0), (special(37, 3),)),
+}
+"""Sorts where 3 is a symbolic size."""
 
 
 def emit_with_parts(graph: Graph, units: int) -> TritonProgram:

@@ -13,7 +13,7 @@ import numpy as np
 import triton_interpreted as base
 from triton.runtime import interpreter
 from triton_corpus import graph_of
-from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, TOPK_CASES, emit_with_parts
+from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_with_parts
 from triton_symbolic_interpreted import count_by_scalars
 from triton_templates import kept_graph
 
@@ -53,9 +53,13 @@ def main(names: list[str]) -> None:
     number_wins()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
-    for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS):
+    for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS, *SYMBOLIC_ROWS):
         if name in LONG_TOPK or name in LONG_SORTS:
             report[name] = long_rows(name)
+            continue
+        if name in SYMBOLIC_ROWS:
+            fn, inputs = SYMBOLIC_ROWS[name]
+            report[name] = base.check(kept_graph(fn, inputs, (3,)), list(inputs))
             continue
         fn, inputs, _ = (SORT_CASES | TOPK_CASES)[name]
         report[name] = base.check((kept_graph if name in TOPK_CASES else graph_of)(fn, inputs), list(inputs))
