@@ -60,6 +60,7 @@ class _Sort:
     size: int
     rows: Any
     wide: bool
+    merges: int
     origins: tuple[Any, ...]
 
     @property
@@ -77,10 +78,14 @@ class _Sort:
         """A word behind all others."""
         return (1 << (self.word.itemsize * 8 - 1)) - 1
 
-    def memory(self, number: int) -> Scratch:
-        """Where words are after so many merges."""
-        bytes = self.rows * self.size * self.word.itemsize
-        return Scratch(bytes, behind(bytes) if number % 2 else 0)
+    def memory(self, number: int) -> Scratch | Operand:
+        """Where words are after so many merges: every other time where the places will be, if that can be."""
+        bytes, places = self.rows * self.size * self.word.itemsize, self.outs[1]
+        if (self.merges - number) % 2 == 1:
+            return Scratch(bytes)
+        if places is not None and not self.narrow and _is_dense(places, self.dim):
+            return places
+        return Scratch(bytes, behind(bytes))
 
 
 def sort_launches(step: HostCall, wide: bool) -> list[TritonLaunch]:
@@ -90,11 +95,22 @@ def sort_launches(step: HostCall, wide: bool) -> list[TritonLaunch]:
     size = constant(x.shape[dim])
     assert size is not None
     rows = rows_of_operand(x, dim)
-    sort = _Sort(x, step.outs, dim, bool(descending), size, rows, wide, (("sort", "sort", step.source),))
     lengths = []
     while RUN << len(lengths) < size:
         lengths.append(RUN << len(lengths))
+    origins = (("sort", "sort", step.source),)
+    sort = _Sort(x, step.outs, dim, bool(descending), size, rows, wide, len(lengths), origins)
     return [_runs(sort), *[_merge(sort, n, length, n == len(lengths) - 1) for n, length in enumerate(lengths)]]
+
+
+def _is_dense(operand: Operand, dim: int) -> bool:
+    """Does row follow row without a gap, each along ``dim``?"""
+    step: Any = 1
+    for size, stride in zip(reversed(operand.shape), reversed(operand.strides), strict=True):
+        if constant(size) != 1 and stride is not step and constant(stride - step) != 0:
+            return False
+        step = step * size
+    return dim == len(operand.shape) - 1
 
 
 def _row(text: KernelText, tiles: int) -> list[str]:
