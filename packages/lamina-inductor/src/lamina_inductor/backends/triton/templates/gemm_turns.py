@@ -164,7 +164,7 @@ class _Functions:
             "    slot = count % STAGES",
             "    phase = count // STAGES & 1",
             f"    count += {2 * int(steps)}",
-            "    used = slot",
+            "    used = (slot + STAGES - 1) % STAGES",  # not the slot itself: triton would not see that it changes
             "    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, sums)",
             "    gl_mbarrier.wait(order.index(who), turn)",
             "    turn ^= 1",
