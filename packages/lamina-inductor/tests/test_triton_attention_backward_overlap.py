@@ -64,6 +64,15 @@ def test_what_cannot() -> None:
     assert not overlaps(heads(2, 4, 256, 64), heads(2, 4, 128, 64))
 
 
+def test_they_are_chosen_where_the_device_has_them() -> None:
+    graph = graph_of(*(heads(4, 16, 2048, 128),) * 2)
+    for sm, chosen in ((90, True), (80, False), (100, False)):
+        first: list[AttentionCandidate] = []
+        planner = TemplatePlanner(sm, choose=lambda problem, found, show: first.append(found[0]) or found[0])  # noqa: B023
+        TritonBackend(planner).emit(graph)
+        assert [c.overlapped for c in first] == [chosen, chosen]
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(
     ("queries", "keys"),

@@ -102,6 +102,15 @@ def test_it_compiles(
     assert "serialized" not in notices(triton, compiled.ptx)
 
 
+def test_wide_heads_are_walked_by_two_groups_where_queries_fill_them() -> None:
+    keys = heads(2, 4, 256, 128)
+    for queries, rows in ((256, 128), (192, 64)):
+        ranked: list[AttentionCandidate] = []
+        planner = TemplatePlanner(choose=lambda problem, found, show: ranked.extend(found) or found[0])  # noqa: B023
+        TritonBackend(planner).emit(graph_of((heads(2, 4, queries, 128), keys, keys), causal=False))
+        assert max(c.block_m for c in ranked if c.overlapped) == rows
+
+
 def test_older_and_newer_devices_have_other_kernels() -> None:
     graph = graph_of((heads(8, 16, 2048, 64),) * 3)
     for sm in (80, 100):

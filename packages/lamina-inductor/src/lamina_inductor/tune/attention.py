@@ -25,8 +25,11 @@ _BACKWARD = (
     (32, 64, 4, 2), (32, 32, 4, 2), (32, 32, 4, 1), (16, 32, 4, 1), (16, 16, 2, 1),
 )  # fmt: skip
 
-_OVERLAPPED = {64: (64, 128, 4, 2), 128: (64, 64, 4, 2)}
-"""By the width of a head, of the kernel whose products overlap with probabilities."""
+_OVERLAPPED = {64: ((64, 128, 4, 2),), 128: ((128, 128, 4, 2), (64, 64, 4, 2))}
+"""By the width of a head, of the kernels whose products overlap with probabilities. Of 128 queries: of two groups of
+warps, which share keys."""
+
+_OVERLAPPED_BACKWARD = (64, 64, 4, 2)
 
 _SPLIT_FORWARD = ((64, 64, 4, 2), (64, 32, 4, 2), (128, 32, 8, 2), (32, 32, 4, 2), (16, 32, 4, 2))
 _SPLIT_BACKWARD = ((32, 64, 4, 2), (16, 64, 4, 2), (32, 64, 8, 2), (32, 32, 4, 2))
@@ -48,12 +51,15 @@ def attention_candidates(problem: AttentionProblem) -> tuple[AttentionCandidate,
         if problem.dtype != "float32":
             limit = 168 if problem.width <= 64 else 255  # three programs, or two, on a multiprocessor
             found += [replace(c, registers=limit) for c in found[:4]]
-        return tuple(found + ([replace(c, descriptors=True) for c in found] if problem.described else []))
+        found += [replace(c, descriptors=True) for c in found] if problem.described else []
+        if problem.overlaps:
+            found.append(AttentionCandidate(*_OVERLAPPED_BACKWARD, descriptors=True, overlapped=True))
+        return tuple(found)
     if problem.mask and problem.dtype != "float32":
         found.append(AttentionCandidate(128, 128, 8, 2, registers=128))
     if problem.overlaps and problem.queries > FEW:
-        tile = _OVERLAPPED[problem.width]
-        found.append(AttentionCandidate(*tile, descriptors=True, overlapped=True))
+        tiles = [tile for tile in _OVERLAPPED[problem.width] if problem.queries % tile[0] == 0]
+        found += [AttentionCandidate(*tile, descriptors=True, overlapped=True) for tile in tiles]
     if problem.queries > FEW or problem.causal:
         return tuple(found)
     parted = [replace(c, split=s) for c in found for s in _SPLITS if problem.keys >= 2 * c.block_n * s]
@@ -103,7 +109,7 @@ def estimate_attention(
     one *= 0.8 if candidate.descriptors and kept == walked == 64 else 1.0
     start = 1.5e-6
     if candidate.overlapped:  # faster tiles, which are waited for longer in the beginning
-        one, start = one * 0.7, 2e-6
+        one, start = one * (0.6 if problem.backward else 0.45 if kept > 64 else 0.7), 2e-6
     waves = -(-programs // (gpu.multiprocessors * busy))
     time = waves * (one + start)
     if not problem.backward:

@@ -43,7 +43,7 @@ class AttentionCandidate:
     their own walk (a second kernel combines them, in order). precision: of products of float32: tf32 rounds the
     operands to 10 bits, tf32x3 splits each into two of these, ieee does without the matrix units. registers: most of a
     thread, so that more programs share a multiprocessor. overlapped: products are on their way while
-    probabilities are made (sm_90 alone).
+    probabilities are made (sm_90 alone); with more than 64 queries two groups of warps share the keys.
     """
 
     block_m: int

@@ -40,6 +40,8 @@ def resources(problem: Problem, candidate: Candidate, gpu: Gpu) -> Resources:
         exchange = tile * max(size, problem.epilogue_widest) if problem.epilogue_bytes else 0
         cut = bool(problem.epilogue) and not problem.taps and candidate.split == 1
         slices = slices_of_tile(tile // threads, _is_heavy(problem)) if cut else 1
+        if candidate.overlapped:  # two groups' results, and their registers, which the compiler deals out
+            return Resources(pipeline + 2 * tile * size, 168, 384)
         if candidate.persistent:
             shared = pipeline + exchange // (slices if problem.epilogue_widest > size else max(2, slices))
         else:
@@ -87,6 +89,8 @@ def fits(problem: Problem, candidate: Candidate, gpu: Gpu) -> bool:
         return False
     if isinstance(problem, AttentionProblem) and isinstance(candidate, AttentionCandidate) and candidate.overlapped:
         return problem.overlaps and gpu.sm == 90
+    if isinstance(candidate, GemmCandidate) and candidate.overlapped and (not problem.overlaps or gpu.sm != 90):  # type: ignore[union-attr]
+        return False
     if isinstance(candidate, GemmCandidate) and _is_slow_to_compile(problem, candidate):
         return False
     need = resources(problem, candidate, gpu)
@@ -132,6 +136,8 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     steps = -(-problem.k // (candidate.block_k * candidate.split))
     area = candidate.block_m * candidate.block_n
     depth = steps * candidate.block_k
+    if candidate.overlapped:
+        return _in_turns(problem, candidate, gpu, tiles, 2.0 * area * depth)
     rate = gpu.rates[problem.arithmetic] / gpu.multiprocessors * _efficiency(problem, candidate, gpu)
     busy = min(slots, max(1, programs // gpu.multiprocessors))
     arithmetic = 2.0 * area * depth / rate * busy
@@ -154,6 +160,18 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
     if candidate.split > 1:
         extra = gpu.launch + problem.m * problem.n * problem.batch * 4 * (candidate.split + 1) / gpu.memory
     return gpu.launch + max(total, moved) + extra
+
+
+def _in_turns(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu, tiles: int, flops: float) -> float:
+    """Seconds where two groups of warps make tiles in turn: the products follow each other without a pause, unless what
+    is behind them takes longer."""
+    product = flops / (gpu.rates[problem.arithmetic] / gpu.multiprocessors * 0.85)
+    area = candidate.block_m * candidate.block_n
+    size = problem.epilogue_bytes or _BYTES[problem.dtype]
+    stored = area * size / (gpu.memory / gpu.multiprocessors)
+    behind = area * problem.epilogue_cost / (32.0 * 1.7e9) / 4 + stored
+    each = max(product, (product + behind) / 2, stored)
+    return gpu.launch + -(-tiles // gpu.multiprocessors) * each + behind + 3e-6
 
 
 def _bandwidth(candidate: GemmCandidate, size: int, programs: int, slots: int, gpu: Gpu) -> float:

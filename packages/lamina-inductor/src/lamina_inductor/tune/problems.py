@@ -19,6 +19,7 @@ class GemmProblem:
     text of what is fused behind, epilogue_bytes: read and written by it per element, epilogue_cost: its work per
     element, epilogue_widest: bytes of the widest element that it reads or writes. described: operands may be read
     through descriptors. taps: of a convolution's window, 0 for a product. tf32: operands of float32 may be rounded.
+    overlaps: tiles may be made in turns, so that epilogues overlap with products.
     """
 
     dtype: str
@@ -35,6 +36,7 @@ class GemmProblem:
     taps: int = 0
     epilogue_widest: int = 0
     tf32: bool = False
+    overlaps: bool = False
 
     @property
     def arithmetic(self) -> str:
@@ -46,7 +48,7 @@ class GemmProblem:
         """One line."""
         shape = f"{self.batch}x{self.m}x{self.n}x{self.k}"
         kind = f"convolution of {self.taps}" if self.taps else "gemm"
-        lie = f"{self.left}{self.right}{' described' * self.described}"
+        lie = f"{self.left}{self.right}{' described' * self.described}{' overlaps' * self.overlaps}"
         return f"{kind} {self.arithmetic} {shape} {lie} {self.epilogue}"
 
 

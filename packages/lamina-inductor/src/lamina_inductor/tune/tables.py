@@ -25,6 +25,9 @@ _SINGLE = (
     (64, 16, 32, 2, 3), (16, 16, 32, 1, 3),
 )  # fmt: skip
 
+_IN_TURNS: tuple[tuple[int, int, int, int, int], ...] = ()
+"""Of a group of warps; its results have shared memory of their own."""
+
 _SPLITS = (2, 4, 8, 16, 32)
 
 
@@ -38,6 +41,8 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
             continue
         result.append(base)
         result.extend(_variants(problem, base))
+    if problem.overlaps:
+        result.extend(GemmCandidate(*row, descriptors=True, overlapped=True) for row in _IN_TURNS)
     if not problem.taps:
         result.append(LibraryCandidate())
     return tuple(result)

@@ -22,6 +22,7 @@ from ..index_widths import is_large, needs_64_bits
 from ..program import TritonLaunch
 from ..tiles import constant
 from .attention_backward import attention_backward_launches
+from .attention_backward_overlap import can_overlap_backward
 from .attention_forward import attention_launches
 from .attention_overlap import can_overlap, has_gluon
 from .attention_split import with_groups_as_rows
@@ -29,6 +30,7 @@ from .attention_text import can_describe_heads
 from .convolution import as_plain, convolution_launches, is_convolution
 from .convolution_boxes import can_describe_images
 from .gemm import can_describe, gemm_launches, is_gemm
+from .gemm_turns import can_take_turns
 from .prologue import Prologue
 from .sort import is_long_sort, sort_launches
 from .topk import is_topk, topk_launches
@@ -123,7 +125,8 @@ class TemplatePlanner:
         if type(step) is Gemm and is_gemm(step):
             found = [step.left, step.right, step.out, *_operands_of(program, step.epilogue)]
             wide = _is_wide(program, *found, calls=[step.epilogue])
-            problem = self._rounded(gemm_problem(step, program))
+            overlaps = not wide and can_take_turns(step) and has_gluon()
+            problem = self._rounded(replace(gemm_problem(step, program), overlaps=overlaps))
             return problem, lambda c: self._gemm(step, c, wide)
         if isinstance(step, (Attention, AttentionBackward)) and is_attention(step):
             wide = _is_wide(program, *step.operands)
@@ -133,7 +136,9 @@ class TemplatePlanner:
                     replace(attention_problem(rows, program), overlaps=not wide and can_overlap(rows) and has_gluon())
                 )
                 return problem, lambda c: attention_launches(rows, c, wide)
-            return self._rounded(attention_problem(step, program)), lambda c: attention_backward_launches(step, c, wide)
+            overlaps = not wide and can_overlap_backward(step) and has_gluon()
+            problem = self._rounded(replace(attention_problem(step, program), overlaps=overlaps))
+            return problem, lambda c: attention_backward_launches(step, c, wide)
         if isinstance(step, Convolution) and is_convolution(step):
             step = as_plain(step)
             found = [step.input, step.weight, step.out, *_operands_of(program, step.epilogue)]
