@@ -134,8 +134,8 @@ def largest(k: int, dim: int = -1, most: bool = True) -> Any:
 
 def together(size: int) -> np.ndarray:
     """The largest numbers are all of a group, and more than are collected."""
-    place = np.arange(size) % topk.GROUPS
-    return np.where(place == 5, 2.0, RNG.random(size))[None].astype(np.float32)
+    group = np.arange(size) // 4 % topk.GROUPS
+    return np.where(group == 5, 2.0, RNG.random(size))[None].astype(np.float32)
 
 
 LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
@@ -147,6 +147,7 @@ LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
     "of columns": (largest(9, 0), (special(5000, 3),), 1, 1),
     "of a middle dimension": (largest(20, 1), (floats(2, 4500, 2),), 1, 1),
     "equal numbers": (largest(64), (np.zeros((2, 9000), np.float32),), 1, 2),
+    "equal bytes": (largest(9), (np.zeros((2, 9000), np.uint8),), 1, 2),
     "one": (largest(1), (floats(1, 5000),), 1, 1),
     "many": (largest(256), (floats(1, 8192),), 1, 1),
     "whole numbers": (largest(20), (RNG.integers(-99, 99, (2, 4500)).astype(np.int32),), 1, 1),

@@ -104,8 +104,8 @@ class _Search:
 
     @property
     def room(self) -> int:
-        """Words that are collected at most."""
-        return max(256, 2 * self.kept)
+        """Words that are collected at most; as many as are equal to the bound where all elements are equal."""
+        return min(1024, max(256, 2 * self.kept, self.kept * self.vector))
 
 
 def topk_launches(step: HostCall, multiprocessors: int, wide: bool) -> list[TritonLaunch]:
@@ -177,7 +177,7 @@ def _walk(search: _Search) -> TritonLaunch:
         "        tl.debug_barrier()",
         "        tl.store(found + kept, first)",
         f"        inner = turn * {rest} + slots - KEPT",
-        *["    " + line for line in _words(text, search)],
+        *["    " + line for line in _words(text, search, "(slots >= KEPT)")],
         "        tl.store(found + slots, tl.where(inside, word, most), slots >= KEPT)",
         "        tl.debug_barrier()",
         "        number = tl.full([], ROOM, tl.int32)",
