@@ -57,14 +57,15 @@ SMALL: dict[str, dict[str, int]] = {
     "schedule.staged_nest": {
         "FEWEST_ROWS": 2, "MOST_ROWS": 8, "MOST_BLOCKS": 8, "MANY_WARPS": 4, "AREA": 16, "BLOCK_WIDTH": 8,
     },
-    "schedule.tiled_nest": {"FEW": 8},
+    "schedule.tiled_nest": {"FEW": 8, "BLOCK": 8},
     "schedule.late_nest": {"CHUNKS": 2},
     "backends.triton.axis_tiles": {
-        "SIDE": 4, "SHORT_SIDE": 2, "FEW_SIDE": 2, "AREA": 16, "THREE_AREA": 16, "FEW_AREA": 4, "NARROW_SIDE": 8,
-        "LONG": 8,
+        "SIDE": 4, "AREA": 16, "FEW_SIDE": 2, "FEW_AREA": 4, "NARROW_SIDE": 8, "LONG": 8, "SHORT_SIDE": 2,
+        "THREE_AREA": 16,
     },
     "backends.triton.crossed_tiles": {
-        "SECTOR": 16, "AREA": 16, "FEWEST": 2, "WIDE": 4, "STEP": 2, "SMALL_AREA": 16, "PROGRAMS": 1,
+        "SECTOR": 16, "AREA": 16, "FEWEST": 2, "WIDE": 4, "STEP": 2, "SMALL_AREA": 16, "CHUNK_AREA": 16, "PROGRAMS": 1,
+        "WALKED_ROWS": 4, "WALKED_STEP": 2,
     },
     "backends.triton.tables": {"MANY": 2},
 }  # fmt: skip

@@ -26,8 +26,11 @@ from .split_axes import split_axes
 __all__ = ["tiled_nest"]
 
 FEW = 1024
-"""So many elements are one tile anyway, and so is a block of memory that an access walks in another order. Two axes
-with fewer take a third one into the tile."""
+"""So many elements are one tile anyway. Two axes with fewer take a third one into the tile."""
+
+BLOCK, SHORT = 512, 4
+"""Elements of a block of memory that an access walks in another order, and of an axis that it walks single bytes by: up
+to these one axis for all is better."""
 
 
 def tiled_nest(flat: Flat) -> Loop | None:
@@ -72,7 +75,8 @@ def _tiled_axes(flat: Flat) -> list[Symbol]:
         if walked is None or walked is last or last not in _varies(stmt.index, flat):
             continue
         block = within[walked] * flat.sizes[walked]
-        if type(block) is not int or block > FEW:
+        short = type(stmt) is Load and stmt.dtype.itemsize == 1 and _at_most(flat.sizes[walked], SHORT)
+        if not short and not _at_most(block, BLOCK):
             votes[walked] = votes.get(walked, 0) + len(steps)  # type: ignore[arg-type]
     if not votes:
         return []
@@ -102,6 +106,10 @@ def _forwards(flat: Flat, tiled: list[Symbol]) -> Flat:
     if not turned:
         return flat
     return analyse([substitute(s, turned) for s in flat.statements], flat.axes, flat.sizes, flat.inner)
+
+
+def _at_most(size: Any, most: int) -> bool:
+    return type(size) is int and size <= most
 
 
 def _product(a: Any, b: Any) -> Any:

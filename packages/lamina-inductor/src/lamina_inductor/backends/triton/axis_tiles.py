@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from lamina_fx.symbolic import Symbol, as_expr
@@ -15,20 +16,25 @@ from .tiles import FEW_PROGRAMS, Tile, power, upper
 
 __all__ = ["choose_axis_tile", "tile_loops"]
 
-SIDE, SHORT_SIDE, FEW_SIDE = 64, 16, 32
-"""Elements of a tile along an axis that accesses walk memory by: of two such axes, of three, and of two where there are
-so few tiles that the machine would be idle."""
+SIDE, AREA = 64, 4096
+"""Elements of a tile along an axis that accesses walk memory by, and of all of it."""
+
+FEW_SIDE, FEW_AREA = 32, 1024
+"""The same where there are so few tiles that the machine would be idle, or more operands than registers."""
 
 NARROW_SIDE, LONG, CHEAP = 128, 1024, 8
-"""The same of two long axes where all elements have at most two bytes and little is computed of them: operators of
-about as much work as so many additions."""
+"""The same of long axes where all elements have at most two bytes and little is computed of them: operators of about as
+much work as so many additions."""
 
-AREA, THREE_AREA, FEW_AREA = 4096, 8192, 1024
-"""Elements of a tile, in the same cases."""
+SHORT_SIDE, THREE_AREA = 16, 16384
+"""The same where accesses walk memory by three axes."""
 
-FEW_ACCESSES, MANY_ACCESSES = 3, 6
-"""A thread has 16 elements of so few operands and results, with the registers that they take; 4 of more than so
-many."""
+OPERANDS = 3
+"""A thread has 16 elements of so many operands and results, with the registers that they take, or of twice as many
+narrow ones; 8 of twice that, else 4."""
+
+ALIGNED = 16
+"""Bytes that a thread moves at once where rows of memory begin at multiples of them."""
 
 
 def tile_loops(phase: Loop) -> list[Loop]:
@@ -41,9 +47,20 @@ def tile_loops(phase: Loop) -> list[Loop]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """What is read and written along several axes of a tile: ``count`` operands and results; are all ``narrow`` (two
+    bytes at most), do all have their rows ``aligned``? ``work``: of an element."""
+
+    count: int
+    narrow: bool
+    aligned: bool
+    work: int
+
+
 def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
     """The tile of a phase over several axes: a square, or a cube, of those that accesses walk memory by, as near as
-    their extents allow; what is left of its elements goes to the others, or to the last ones. None: it has one axis.
+    their extents allow; what is left of its elements goes to the others, or to the longer ones. None: it has one axis.
 
     ``batch``: as ``extent`` of ``tiles.choose_tile``."""
     loops = tile_loops(phase)
@@ -51,44 +68,55 @@ def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
         return None
     axes = [loop.axis for loop in loops]
     extents = [upper(loop.extent) for loop in loops]
-    known = [n for n in (batch, *extents) if n is not None]
-    few = len(known) > len(extents) and math.prod(known) < FEW_PROGRAMS * AREA
     accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
     walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]} - {None}
-    count = len({(s.buffer, s.index, type(s)) for s in accesses if _along(s, axes) > 1})
-    each = 16 if count <= FEW_ACCESSES else 8 if count <= MANY_ACCESSES else 4
-    start, area = (SIDE, AREA) if len(walked) == 2 else (SHORT_SIDE, AREA if each < 8 else THREE_AREA)
-    if few or each < 8:
-        small = few or count > 2 * MANY_ACCESSES
-        start, area = min(start, FEW_SIDE), FEW_AREA if small else AREA // 2
-    elif each > 8 and len(walked) == 2 and _is_narrow(phase) and all(e is None or e >= LONG for e in extents):
-        start, area, each = NARROW_SIDE, NARROW_SIDE**2, 32
-    elif len(walked) > 2:
-        each *= 2
+    total = None if batch is None or None in extents else batch * math.prod(extents)  # type: ignore[arg-type]
+    aims, area, each = _aim(_traffic(phase, axes), len(walked), extents, total)
     most = [area if e is None else power(e) for e in extents]
-    sides = [_side(e, start) if a in walked else 1 for a, e in zip(axes, extents, strict=True)]
-    for k in sorted(range(len(axes)), key=lambda k: axes[k] in walked):
-        while math.prod(sides) < area and sides[k] < most[k]:
-            sides[k] *= 2
+    sides = [_side(e, n) if a in walked else 1 for a, e, n in zip(axes, extents, aims, strict=True)]
+    while math.prod(sides) < area and sides != most:
+        for k in sorted(range(len(axes)), key=lambda k: axes[k] in walked):
+            if math.prod(sides) < area and sides[k] < most[k]:
+                sides[k] *= 2
     y, x = sides[-2:]
     warps = max(1, min(16, math.prod(sides) // (32 * each)))
     return Tile(x, y=y, z=sides[0] if len(sides) == 3 else 0, warps=warps)
 
 
-def _along(access: Load | Store, axes: list[Symbol]) -> int:
-    """How many axes an access depends on."""
-    return len(as_expr(access.index).free_symbols & set(axes))
+def _aim(traffic: _Traffic, walked: int, extents: list[int | None], total: int | None) -> tuple[list[int], int, int]:
+    """Sides to begin with, elements of a tile, and of a thread."""
+    few = total is not None and total < FEW_PROGRAMS * AREA
+    registers = OPERANDS * (2 if traffic.narrow else 1)
+    each = 16 if traffic.count <= registers else 8 if traffic.count <= 2 * registers else 4
+    if few or traffic.count > 4 * registers:
+        return [FEW_SIDE if walked == 2 else SHORT_SIDE] * len(extents), FEW_AREA, each
+    if walked > 2:
+        return [SHORT_SIDE] * len(extents), THREE_AREA if each > 4 else AREA, 2 * each
+    if each == 4:
+        return [FEW_SIDE] * len(extents), AREA // 2, each
+    if traffic.count <= OPERANDS and traffic.narrow and traffic.work <= CHEAP:
+        many = total is None or total >= FEW_PROGRAMS * NARROW_SIDE**2
+        if many and all(e is None or e >= LONG for e in extents):
+            return [NARROW_SIDE] * len(extents), NARROW_SIDE**2, 2 * each
+    if each == 16 and not traffic.narrow and not traffic.aligned:  # longer rows have fewer ends
+        return [SIDE] * (len(extents) - 1) + [2 * SIDE], 2 * AREA, 2 * each
+    return [SIDE] * len(extents), AREA, each
 
 
-def _is_narrow(phase: Loop) -> bool:
-    """Has every element that is read or written along several axes at most two bytes, and is little done with it?"""
-    inside = list(walk(phase.body))
-    axes = [loop.axis for loop in tile_loops(phase)]
+def _traffic(phase: Loop, axes: list[Symbol]) -> _Traffic:
+    inside, known = list(walk(phase.body)), frozenset(axes)
     dtypes = {s.name: s.dtype for s in inside if isinstance(s, (Load, Let))}
-    full = [s for s in inside if isinstance(s, (Load, Store)) and _along(s, axes) > 1]
-    named = [s.name if type(s) is Load else s.value for s in full]  # type: ignore[union-attr]
+    found: dict[tuple[Any, ...], tuple[int, bool]] = {}
+    for stmt in inside:
+        if isinstance(stmt, (Load, Store)) and len(as_expr(stmt.index).free_symbols & known) > 1:
+            dtype = dtypes.get(stmt.name if type(stmt) is Load else stmt.value)  # type: ignore[union-attr, arg-type]
+            size, steps = dtype.itemsize if dtype else 4, affine(stmt.index, known) or {}
+            others = [n for axis, n in steps.items() if axis is not walked_axis(steps, axes[-1])]
+            aligned = all(type(n) is int and n * size % ALIGNED == 0 for n in others)
+            found[type(stmt), stmt.buffer, stmt.index] = size, aligned
     work = sum([COSTS.get(s.op, 1) for s in inside if type(s) is Let and s.op != "convert_element_type"])
-    return work <= CHEAP and all(n in dtypes and dtypes[n].itemsize <= 2 for n in named)  # type: ignore[index]
+    sizes, aligned = [n for n, _ in found.values()], [a for _, a in found.values()]
+    return _Traffic(len(found), max(sizes, default=4) <= 2, all(aligned), work)
 
 
 def _side(extent: int | None, side: int) -> int:

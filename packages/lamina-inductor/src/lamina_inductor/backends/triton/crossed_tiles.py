@@ -11,7 +11,7 @@ from lamina_fx.symbolic import Symbol
 
 from ...ir.kernel import Let, Load, Loop, walk
 from .block_printer import block_loop
-from .tiles import Tile, power, upper, walks
+from .tiles import Tile, power, upper, walks, walks_kept
 
 __all__ = ["choose_crossed_tile"]
 
@@ -21,14 +21,18 @@ SECTOR = 32
 AREA, FEWEST = 16384, 4
 """Elements of a tile that holds whole rows, and rows that it has rather than to walk long ones."""
 
-WIDE, STEP = 16, 256
-"""Rows of a tile that walks longer ones, and elements of a step."""
+WIDE, STEP = 16, 512
+"""Rows of a tile that walks longer ones, and bytes of a step."""
 
-SMALL_AREA = 4096
+SMALL_AREA, CHUNK_AREA = 8192, 4096
 """Elements of a tile of short rows, and of one that is moved over the rows of a chunk, or over a block."""
 
-PER_THREAD = 64
-"""Elements of a whole row that a thread has."""
+PER_THREAD = 128
+"""Bytes of a whole row that a thread has."""
+
+WALKED_ROWS, WALKED_STEP = 64, 128
+"""Rows and elements of a step where a tile that is a power of two would be empty for a fifth, and most accesses are
+across rows."""
 
 UNKNOWN_ROWS = 1 << 14
 """What a number of rows is taken for that is not known."""
@@ -60,12 +64,15 @@ def choose_crossed_tile(phase: Loop, extent: int | None) -> Tile | None:
     area = AREA if size < 4 else 2 * AREA
     while r is not None and x > FEWEST and x * r > area:
         x //= 2
-    if r is None or x * r > area or (len(loops) == 1 and r > STEP):
+    step = max(1, STEP // size)
+    if r is None or x * r > area or (len(loops) == 1 and r > step):
         x = min(WIDE, most)
-        return Tile(x, min(STEP * WIDE // x, r or STEP * WIDE), warps=8)
-    while x < most and 2 * x * r <= SMALL_AREA:
+        return Tile(x, min(step * WIDE // x, r or step * WIDE), warps=8)
+    if length is not None and 5 * length < 4 * r and most >= WALKED_ROWS and walks_kept(phase, loops[0].axis):
+        return Tile(WALKED_ROWS, WALKED_STEP, warps=8)
+    while x < min(most, max(2 * SECTOR // size, CHUNK_AREA // r)) and 2 * x * r <= (SMALL_AREA if size < 4 else AREA):
         x *= 2
-    return Tile(x, r, True, max(1, min(16, x * r // (32 * PER_THREAD))))
+    return Tile(x, r, True, max(1, min(16, x * r * size // (32 * PER_THREAD))))
 
 
 def _chunk(serial: Loop) -> Tile | None:
@@ -75,7 +82,7 @@ def _chunk(serial: Loop) -> Tile | None:
     if size is None or rows is None or length is None:
         return None
     x, r = min(SECTOR // size, power(rows)), power(length)
-    while x > FEWEST and x * r > SMALL_AREA:
+    while x > FEWEST and x * r > CHUNK_AREA:
         x //= 2
     return Tile(x, r, True, max(1, min(16, x * r // 1024)), chunk=True) if x > 1 else None
 
@@ -89,7 +96,7 @@ def _blocks(phase: Loop, blocks: Loop, extent: int | None) -> Tile | None:
     x = 1 if size is None else min(SECTOR // size, SECTOR if extent is None else power(extent))
     if x < 2:
         return None
-    r = min(most, SMALL_AREA // x)
+    r = min(most, CHUNK_AREA // x)
     return Tile(x, r, r == most, max(1, min(4, x * r // 512)), stages=1 if r == most else 3)
 
 
