@@ -17,6 +17,7 @@ from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_inductor.ir.program import Gemm
 from lamina_inductor.schedule.program import build_program
 from lamina_inductor.schedule.style import GRID_LOOPS
+from lamina_inductor.tune import tables
 from lamina_inductor.tune.candidates import GemmCandidate
 from lamina_prims import decompose, ops
 
@@ -80,6 +81,16 @@ def test_what_cannot() -> None:
     assert not takes_turns(plain, half(512, 256), half(256, 381))  # rows of no multiple of 16 bytes
     assert not takes_turns(plain, half(2, 512, 256), half(2, 256, 384))
     assert not takes_turns(scaled_by, half(512, 256), half(256, 384), half(512, 384, dtype=float32))
+
+
+def test_one_generation_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_IN_TURNS", ((128, 128, 64, 4, 5),))
+    graph = graph_of(linear_gelu, half(16384, 768), half(3072, 768), half(3072))
+    for sm, there in ((90, True), (80, False), (100, False)):
+        ranked: list[Any] = []
+        planner = TemplatePlanner(sm, choose=lambda problem, found, show: ranked.extend(found) or found[0])  # noqa: B023
+        TritonBackend(planner).emit(graph)
+        assert any(getattr(c, "overlapped", False) for c in ranked) == there
 
 
 @pytest.mark.parametrize("candidate", [SQUARE, WIDE], ids=["square", "wide"])
