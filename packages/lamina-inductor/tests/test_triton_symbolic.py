@@ -75,6 +75,9 @@ TEMPLATES: dict[str, tuple[Any, tuple[Any, ...], tuple[int, ...]]] = {
     "batch and length": (lambda x, w: ops.gelu(ops.matmul(x, w)), (half(16, 500, 768), half(768, 3072)), (16, 500)),
     "attention": (attention(causal=True), matrices((2, 12), 45, 45, 64, BF16), (2, 45)),
     "attention of whole tiles": (attention(causal=True), matrices((2, 12), 1024, 1024, 64, BF16), (2,)),
+    "gradients of attention of whole tiles": (
+        backward(causal=True), (*gradients((2, 12), 1024, 64, BF16), *matrices((2, 12), 1024, 1024, 64, BF16)), (2,),
+    ),
     "attention's gradients": (
         backward(causal=True), (*gradients((2, 12), 45, 64, BF16), *matrices((2, 12), 45, 45, 64, BF16)), (2, 45),
     ),
@@ -90,7 +93,7 @@ def test_templates_of_unbounded_sizes_compile(name: str, bits: int) -> None:
     """What the planner chooses; a descriptor's indices have 32 bits."""
     fn, inputs, symbolic = TEMPLATES[name]
     kernels = TritonBackend().emit(kept_graph(fn, inputs, symbolic), index_bits=bits).kernels
-    overlapped = name == "attention of whole tiles" and bits == 32
+    overlapped = "attention of whole tiles" in name and bits == 32
     assert any(("gl_mma" if overlapped else "tl.dot") in kernel.source for kernel in kernels)
     for kernel in kernels:
         assert f".visible .entry {kernel.name}(" in compile_ptx(kernel, 90).ptx

@@ -21,7 +21,7 @@ from ....tune.candidates import AttentionCandidate
 from ..literals import language_type
 from ..program import Scratch, TritonLaunch
 from ..tiles import constant
-from .attention_overlap import descriptor_layout
+from .attention_overlap import descriptor_layout, place_lines
 from .attention_sums import ROW_VALUES, row_sums, rows_of_head, scratch_for
 from .attention_text import Scores, can_describe_heads, lead_lines, offset_of
 from .kernel_text import KernelText
@@ -35,13 +35,14 @@ SCAN = 1024
 
 
 def can_overlap_backward(step: AttentionBackward) -> bool:
-    """Is it attention of half types, whole tiles and known sizes, without a mask or dropout, whose gradients are all
-    wanted?"""
+    """Is it attention of half types, whole tiles and matrices of known sizes, without a mask or dropout, whose
+    gradients are all wanted?"""
     operands = (step.query, step.key, step.value, step.grad_out, step.out)
     gradients = (step.grad_query, step.grad_key, step.grad_value)
     if None in gradients or step.mask is not None or step.dropout or step.scale <= 0:
         return False
-    sizes = [constant(n) for o in (*operands, *gradients) if o is not None for n in (*o.shape, *o.strides)]
+    sizes = [constant(n) for o in (*operands, *gradients) if o is not None for n in (*o.shape[3:], *o.strides[3:])]
+    sizes += [constant(n) for o in gradients if o is not None for n in _summed(step, o)]
     if None in sizes or step.query.dtype.itemsize != 2:
         return False
     queries, keys, width, of_values = _numbers((*step.query.shape[3:4], *step.key.shape[3:], *step.value.shape[4:]))
@@ -49,6 +50,12 @@ def can_overlap_backward(step: AttentionBackward) -> bool:
     same = step.grad_key.shape[:3] == step.grad_value.shape[:3]  # type: ignore[union-attr]  # summed alike
     short = step.causal and queries > keys
     return whole and same and not short and all(can_describe_heads(o) for o in operands[:4])
+
+
+def _summed(step: AttentionBackward, gradient: Operand) -> tuple[Any, ...]:
+    """Sizes of dimensions whose matrices are added up to a gradient; 1 for the others."""
+    pairs = zip(gradient.shape[:3], step.out.shape[:3], strict=True)
+    return tuple([1 if constant(k) != 1 else n for k, n in pairs])
 
 
 def _numbers(sizes: Iterable[Any]) -> list[int]:
@@ -129,20 +136,17 @@ class _Walk:
             "along: gl.constexpr = gl.SliceLayout(0, over_walk)",
         )
 
-    def _place(self) -> int:
+    def _place(self) -> Any:
         """Which block a program keeps; returns the number of heads that have some."""
-        text, lead = self.text, tuple(_numbers(self.scores.lead))
-        kept = tuple(_numbers(self.gradient(self.sums[0]).shape[:3]))
-        self.summed = tuple([1 if k != 1 else n for k, n in zip(kept, lead, strict=True)])
+        text, kept = self.text, self.gradient(self.sums[0]).shape[:3]
+        self.summed = tuple(_numbers(_summed(self.step, self.gradient(self.sums[0]))))
         self.parts = math.prod(self.summed)
-        heads = math.prod(kept)
-        together = math.gcd(heads, 16)
-        group = self.tiles * together
+        heads: Any = math.prod(kept)
+        together, lines = place_lines(text, heads, self.tiles)
         tile = f"place // {together}"
         longest_first = f"{self.tiles - 1} - {tile}" if self.of_queries else tile
         text.add(
-            f"place = gl.program_id(0) % {group}",
-            f"head = gl.program_id(0) // {group} * {together} + place % {together}",
+            *lines,
             *lead_lines(text, kept, "head"),
             f"start = ({longest_first}) * {self.own}",
         )
@@ -223,7 +227,7 @@ class _Walk:
         number = "0"
         for name, size in zip("bhg", self.scores.lead, strict=True):
             if constant(size) != 1:
-                number = name if number == "0" else f"({number} * {size} + {name})"
+                number = name if number == "0" else f"({number} * {self.text.atom(size)} + {name})"
         return rows_of_head(self.scores, number)
 
     def _row_value(self, name: str, place: str) -> str:

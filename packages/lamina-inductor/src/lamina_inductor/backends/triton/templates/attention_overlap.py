@@ -27,7 +27,7 @@ from ..tiles import constant
 from .attention_text import LOG2E, Scores, can_describe_heads, lead_lines, offset_of
 from .kernel_text import KernelText
 
-__all__ = ["ROWS", "OverlapKernel", "can_overlap", "descriptor_layout", "has_gluon", "overlap_launch"]
+__all__ = ["OverlapKernel", "ROWS", "can_overlap", "descriptor_layout", "has_gluon", "overlap_launch", "place_lines"]
 
 ORIGIN = (("", "attention_with_lse", ""),)
 
@@ -65,6 +65,25 @@ def can_overlap(step: Attention) -> bool:
     whole = queries % 64 == 0 and keys % 128 == 0 and width in WIDTHS and int(step.value.shape[4]) == width
     short = step.causal and queries > keys
     return whole and not short and all(can_describe_heads(o) for o in (step.query, step.key, step.value))
+
+
+def place_lines(text: KernelText, heads: Any, tiles: int) -> tuple[int | str, list[str]]:
+    """How many heads are walked side by side, and lines that define ``head`` and a ``place`` among their blocks, of
+    which each head has ``tiles``."""
+    known = constant(heads)
+    if known is None:  # the last heads may be fewer
+        return "together", [
+            f"first = gl.program_id(0) // {tiles * TOGETHER} * {TOGETHER}",
+            f"place = gl.program_id(0) - first * {tiles}",
+            f"together = gl.minimum({text.atom(heads)} - first, {TOGETHER})",
+            "head = first + place % together",
+        ]
+    together = math.gcd(known, TOGETHER)
+    group = tiles * together
+    return together, [
+        f"place = gl.program_id(0) % {group}",
+        f"head = gl.program_id(0) // {group} * {together} + place % {together}",
+    ]
 
 
 def overlap_launch(step: Attention, config: AttentionCandidate) -> TritonLaunch:
@@ -137,21 +156,7 @@ class OverlapKernel:
         )
 
     def _head(self) -> tuple[int | str, list[str]]:
-        """How many heads are walked side by side, and lines that define ``head`` and a ``place`` among their blocks."""
-        known = constant(self.heads)
-        if known is None:  # the last heads may be fewer
-            return "together", [
-                f"first = gl.program_id(0) // {self.tiles * TOGETHER} * {TOGETHER}",
-                f"place = gl.program_id(0) - first * {self.tiles}",
-                f"together = gl.minimum({self.text.atom(self.heads)} - first, {TOGETHER})",
-                "head = first + place % together",
-            ]
-        together = math.gcd(known, TOGETHER)
-        group = self.tiles * together
-        return together, [
-            f"place = gl.program_id(0) % {group}",
-            f"head = gl.program_id(0) // {group} * {together} + place % {together}",
-        ]
+        return place_lines(self.text, self.heads, self.tiles)
 
     def _memory(self) -> None:
         """Tiles in shared memory, and the loads of the first ones. Barriers: of keys, of values, of the queries."""
