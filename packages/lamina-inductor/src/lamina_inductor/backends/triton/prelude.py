@@ -8,7 +8,6 @@ rounding their bits to even, smaller ones by adding a number whose last place is
 becomes infinity (e5m2) or the largest number (e4m3, which has no infinity).
 
 ``lm_log_pairs`` adds up two sums of exponentials, each as the largest exponent and the sum divided by its exponential.
-``lm_last`` takes one column of a tile, bit by bit.
 
 ``lm_bfloat16`` rounds float32 values to bfloat16, two in one operation; a conversion there and back takes a slow unit.
 ``lm_widened`` is the way back, also of two, without a shift of the second one.
@@ -50,11 +49,6 @@ def lm_product(a, b):
 def lm_log_pairs(a, s, b, t):
     less = tl.exp(-tl.where(a == b, 0.0, tl.abs(a - b)))
     return lm_maximum(a, b), tl.where(a < b, s * less + t, s + t * less)
-
-@triton.jit
-def lm_last(x, at, bits: tl.constexpr):
-    last = tl.sum(tl.where(at, x.to(bits, bitcast=True), 0), 1)[:, None]
-    return last.to(bits).to(x.dtype, bitcast=True)
 
 @triton.jit
 def lm_bfloat16(x):

@@ -1,8 +1,8 @@
 """Scans along ``r``: accumulators that say what they have so far, as statements of a phase's writer.
 
 In a tile that holds the row, or the block, a scan is one ``tl.associative_scan``. In a loop a tile's scan is combined
-with a carry, ``[XBLOCK, 1]``, which takes the tile's last element, in order. Elements behind the row's end are behind
-all others: they reach nothing that is stored.
+with a carry, ``[XBLOCK, 1]``, which takes what the tile comes to, in order: by a reduction, which waits for no scan.
+Elements behind the row's end are behind all others: they reach nothing that is stored.
 
 Sums of exponentials are carried as pairs (``lm_log_pairs``): one exponential for a combination, and a logarithm at the
 end. Booleans and integers of less than four bytes are scanned as int32, and cut off afterwards.
@@ -41,7 +41,6 @@ def start_running(writer: PhaseWriter, accumulator: Accumulator) -> None:
     if accumulator.kind == "logaddexp":
         grown = 0.0 if accumulator.init is None else 1.0
         writer.add(f"{accumulator.name}_grown = tl.full([XBLOCK, 1], {grown}, {language_type(dtype)})")
-    writer.add(f"{accumulator.name}_last = tl.arange(0, RBLOCK)[None, :] == RBLOCK - 1")
 
 
 def write_running(writer: PhaseWriter, stmt: Accumulate, accumulator: Accumulator) -> None:
@@ -57,6 +56,9 @@ def write_running(writer: PhaseWriter, stmt: Accumulate, accumulator: Accumulato
         return
     name, held = accumulator.name, _held(dtype)
     scan, carry = f"{name}_scan", f"{name}_carry"
+    if not writer.tile.whole:
+        writer.add(f"{name}_tile = {value}")
+        value = f"{name}_tile"
     writer.add(f"{scan} = {_scan_text(accumulator, value)}")
     if not writer.tile.whole:
         text = combine_text(accumulator.kind, held, carry, scan)
@@ -71,19 +73,23 @@ def write_running(writer: PhaseWriter, stmt: Accumulate, accumulator: Accumulato
         text = f"{scan}ned != 0" if dtype.kind == "bool" else f"{scan}ned.to({language_type(dtype)})"
     writer.define(stmt.running, text, dtype, want)
     if not writer.tile.whole:
-        writer.add(f"{carry} = {combine_text(accumulator.kind, held, carry, _last(name, scan, held))}")
+        writer.add(f"{carry} = {combine_text(accumulator.kind, held, carry, _total_text(accumulator, value))}")
 
 
 def _write_pairs(writer: PhaseWriter, result: str, accumulator: Accumulator, value: str, shape: frozenset[str]) -> None:
     name, dtype = accumulator.name, accumulator.dtype
     most, times = f"{name}_most", f"{name}_times"
     ones = f"tl.full({writer.tile_text(shape)}, 1.0, {language_type(dtype)})"
+    if not writer.tile.whole:
+        writer.add(f"{name}_tile = {value}")
+        value = f"{name}_tile"
     writer.add(f"{most}, {times} = tl.associative_scan(({value}, {ones}), 1, lm_log_pairs)")
     if not writer.tile.whole:
         writer.add(f"{name}_new, {name}_newer = lm_log_pairs({name}_carry, {name}_grown, {most}, {times})")
         writer.define(result, f"{name}_new + tl.log({name}_newer)", dtype, shape)
-        last = ", ".join([_last(name, part, dtype) for part in (most, times)])
-        writer.add(f"{name}_carry, {name}_grown = lm_log_pairs({name}_carry, {name}_grown, {last})")
+        writer.add(f"{name}_most, {name}_times = tl.reduce(({value}, {ones}), 1, lm_log_pairs)")
+        total = f"{name}_most[:, None], {name}_times[:, None]"
+        writer.add(f"{name}_carry, {name}_grown = lm_log_pairs({name}_carry, {name}_grown, {total})")
         return
     if accumulator.init is not None:
         first, one = writer.operand(accumulator.init, dtype, typed=True), typed_literal(1, dtype)
@@ -100,8 +106,12 @@ def _scan_text(accumulator: Accumulator, value: str) -> str:
     return f"tl.associative_scan({value}, 1, lm_{accumulator.kind}imum)"
 
 
-def _last(name: str, tile: str, dtype: DType) -> str:
-    return f"lm_last({tile}, {name}_last, tl.int{max(32, dtype.itemsize * 8)})"
+def _total_text(accumulator: Accumulator, tile: str) -> str:
+    if accumulator.kind == "sum":
+        return f"tl.sum({tile}, 1)[:, None]"
+    return (
+        f"tl.reduce({tile}, 1, {'lm_product' if accumulator.kind == 'prod' else f'lm_{accumulator.kind}imum'})[:, None]"
+    )
 
 
 def _held(dtype: DType) -> DType:

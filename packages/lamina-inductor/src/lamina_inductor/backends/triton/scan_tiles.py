@@ -3,7 +3,7 @@ between warps; one along columns by a thread alone, where the tile is narrow alo
 
 from __future__ import annotations
 
-from ...ir.kernel import Accumulate, Loop, walk
+from ...ir.kernel import Accumulate, Load, Loop, walk
 from .tiles import Tile, power, upper, walks_kept
 
 __all__ = ["choose_scan_tile"]
@@ -13,23 +13,26 @@ WHOLE_ROW = 8192
 
 LONGER = 32768
 
-STEP = 2048
-"""Elements of a step through longer rows."""
+STEP, STAGES = 4096, 3
+"""Elements of a step through longer rows, and steps that are under way together."""
+
+PIPELINE_BYTES = 64 << 10
+"""Most shared memory for them."""
 
 FEW_ROWS, LONG_STEP = 128, 8192
 """Rows that are so few have a large part of the machine each."""
 
-MANY_SCANS = 3
-"""So many scans in one kernel leave a thread half of the elements that it has else: 16, of sums of exponentials 32."""
+WARP, MANY_SCANS = 1024, 3
+"""Elements of a warp: half as many where there are so many scans."""
 
-AREA = 4096
-"""Elements of a tile over several rows."""
+SHORT_ROW, SHORT_AREA = 64, 1024
+"""Rows shorter than that are put together to tiles of so many elements, others to half of it, for one warp."""
 
-SHORT_ROW, SHORT_AREA = 256, 1024
-"""Rows so short have a smaller one."""
+MOST_ROWS = 128
+"""Of a tile."""
 
-WIDTH, COLUMN_AREA = 128, 2048
-"""Columns side by side, and elements of a step through them: a thread has some columns alone."""
+WIDTH, COLUMN_AREA = 32, 2048
+"""Columns side by side, and elements of a step through them: a thread has a column alone."""
 
 SECTOR, MANY_PROGRAMS = 8, 256
 """Fewer columns side by side where there are few of them: at least so many float32 as memory moves together."""
@@ -50,11 +53,28 @@ def choose_scan_tile(phase: Loop, extent: int | None) -> Tile | None:
     if walks_kept(phase, passes[0].axis):
         return _columns(rows, length, in_blocks)
     if rows <= FEW_ROWS and not in_blocks:
-        return _few_rows(length)
-    scans = {s.running: s for s in walk(phase.body) if type(s) is Accumulate and s.running is not None}
-    pairs = any(a.kind == "logaddexp" for s in passes for a in s.accumulators)
-    warp = 256 if len(scans) >= MANY_SCANS else 1024 if pairs else 512
-    return _rows(rows, length, len(passes), warp)
+        return _few_rows(phase, length)
+    scans = {s.running for s in walk(phase.body) if type(s) is Accumulate and s.running is not None}
+    warp = WARP // 2 if len(scans) >= MANY_SCANS else WARP
+    if length is None or length > (LONGER if len(passes) > 1 else WHOLE_ROW):
+        return Tile(1, STEP, warps=STEP // 512, stages=_stages(phase, STEP))
+    whole = power(length)
+    if whole > WHOLE_ROW:
+        return Tile(1, whole, True, 32)
+    x = max(1, min((SHORT_AREA if whole < SHORT_ROW else SHORT_AREA // 2) // whole, MOST_ROWS, rows // 256))
+    return Tile(x, whole, True, max(1, min(4 if in_blocks else 8, x * whole // warp)))
+
+
+def _few_rows(phase: Loop, length: int | None) -> Tile:
+    step = LONG_STEP if length is None else min(power(length), LONG_STEP)
+    whole = length is not None and length <= step
+    return Tile(1, step, whole, max(1, min(16, step // 256)), stages=1 if whole else _stages(phase, step))
+
+
+def _stages(phase: Loop, step: int) -> int:
+    loads = {(s.buffer, s.index): s.dtype.itemsize for s in walk(phase.body) if type(s) is Load}
+    taken = sum(loads.values()) * step
+    return next((n for n in range(STAGES, 1, -1) if (n - 1) * taken <= PIPELINE_BYTES), 1)
 
 
 def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
@@ -63,18 +83,3 @@ def _columns(columns: int, length: int | None, in_blocks: bool) -> Tile:
     area = COLUMN_AREA if x == min(columns, WIDTH) else 2 * COLUMN_AREA
     step = max(1, area // x) if length is None else min(max(1, area // x), power(length))
     return Tile(x, step, length is not None and length <= step, max(1, x * step // 2048))
-
-
-def _few_rows(length: int | None) -> Tile:
-    whole = LONG_STEP if length is None else min(power(length), LONG_STEP)
-    return Tile(1, whole, length is not None and length <= whole, max(1, min(16, whole // 256)))
-
-
-def _rows(rows: int, length: int | None, passes: int, warp: int) -> Tile:
-    if length is None or length > (LONGER if passes > 1 else WHOLE_ROW):
-        return Tile(1, STEP, warps=max(1, STEP // 512))
-    whole = power(length)
-    x = max(1, min((SHORT_AREA if whole <= SHORT_ROW else AREA) // whole, 64, rows // 256))
-    if x * whole > WHOLE_ROW:
-        return Tile(x, whole, True, 32)
-    return Tile(x, whole, True, max(1, min(4096 // min(warp, 512), x * whole // warp)))
