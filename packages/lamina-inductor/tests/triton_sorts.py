@@ -138,6 +138,13 @@ def together(size: int) -> np.ndarray:
     return np.where(group == 5, 2.0, RNG.random(size))[None].astype(np.float32)
 
 
+def few_numbers(*shape: int) -> np.ndarray:
+    """Rows of NaN but for their first element."""
+    x = np.full(shape, np.nan, np.float32)
+    x[:, 0] = -1.0
+    return x
+
+
 LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
     "one part": (largest(7), (special(2, 5000),), 1, 1),
     "parts": (largest(50), (special(2, 20000),), 8, 2),
@@ -155,6 +162,8 @@ LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
     "bytes": (largest(20), (RNG.integers(0, 255, (2, 4500)).astype(np.uint8),), 1, 1),
     "values alone": (lambda x: ops.topk(x, 5)[0], (special(2, 5000),), 1, 1),
     "places alone, in parts": (lambda x: ops.topk(x, 5)[1], (special(2, 17000),), 4, 2),
+    "smallest of no numbers": (largest(1, most=False), (np.full((2, 5001), np.nan, np.float32),), 1, 1),
+    "smallest of few numbers, in parts": (largest(3, most=False), (few_numbers(2, 17001),), 4, 2),
     "too many in a group": (largest(2), (together(270 * topk.GROUPS),), 0, 1),
 }  # fmt: skip
 """Rows that no tile holds: function, inputs, multiprocessors, launches."""

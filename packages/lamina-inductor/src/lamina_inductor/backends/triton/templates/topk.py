@@ -10,6 +10,7 @@ second kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from lamina_fx import DType, int32, int64
@@ -240,10 +241,12 @@ def _best_of_groups(text: KernelText, search: _Search) -> list[str]:
     """Lines of a loop that make ``best`` the best words of groups, each with the last place of its vector."""
     dtype = search.x.dtype
     held = "tl.float32" if dtype.kind == "float" else "tl.uint32" if dtype.name == "uint32" else "tl.int32"
-    worst = literal(identity_of("max" if search.largest else "min", dtype), dtype)
+    worst = identity_of("max" if search.largest else "min", dtype)
+    if not search.largest and dtype.kind == "float":
+        worst = nan  # infinity is better than that
     lines = [
         "inner = step + tl.arange(0, BLOCK)[None, :]",
-        *_load_lines(text, search, "inner", f"other={worst}"),
+        *_load_lines(text, search, "inner", f"other={literal(worst, dtype)}"),
         f"value = lm_extreme(value.to({held}), {_log(search.vector)}, {search.largest})",
         *key_lines("value", _converted("value", dtype), dtype, search.largest),
         f"inner = step + tl.arange(0, GROUPS)[None, :] * {search.vector}",
