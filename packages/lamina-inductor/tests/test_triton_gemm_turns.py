@@ -11,6 +11,7 @@ import pytest
 from assembler import notices
 
 from lamina_fx import Graph, GraphBuilder, TensorSpec, bfloat16, float16, float32
+from lamina_fx.symbolic import ShapeEnv
 from lamina_inductor.backends.triton import TensorDescriptor, TritonBackend, compile_ptx
 from lamina_inductor.backends.triton.templates.gemm_turns import can_take_turns
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
@@ -21,6 +22,7 @@ from lamina_inductor.tune import tables
 from lamina_inductor.tune.candidates import GemmCandidate
 from lamina_prims import decompose, ops
 
+ROWS = ShapeEnv().create_symbol(16, "rows", lower=2)
 SQUARE = GemmCandidate(128, 128, 64, 4, 5, descriptors=True, overlapped=True)
 WIDE = GemmCandidate(64, 256, 64, 4, 4, descriptors=True, overlapped=True)
 
@@ -30,7 +32,7 @@ def _private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
 
 
-def half(*shape: int, dtype: Any = bfloat16, strides: tuple[int, ...] | None = None) -> TensorSpec:
+def half(*shape: Any, dtype: Any = bfloat16, strides: tuple[int, ...] | None = None) -> TensorSpec:
     return TensorSpec(shape, dtype, strides)
 
 
@@ -74,12 +76,15 @@ def test_what_can() -> None:
     assert takes_turns(linear_gelu, half(512, 256), half(384, 256), half(384))
     assert takes_turns(scaled_by, half(512, 256), half(256, 384), half(512, 384))
     assert takes_turns(weight_gradient, half(512, 256), half(512, 384))
+    assert takes_turns(linear_gelu, half(ROWS, 256), half(384, 256), half(384))
+    assert takes_turns(weight_gradient, half(ROWS, 256), half(ROWS, 384))
 
 
 def test_what_cannot() -> None:
     assert not takes_turns(plain, half(512, 256, dtype=float32), half(256, 384, dtype=float32))
     assert not takes_turns(plain, half(512, 256), half(256, 381))  # rows of no multiple of 16 bytes
     assert not takes_turns(plain, half(2, 512, 256), half(2, 256, 384))
+    assert not takes_turns(plain, half(512, 256), half(256, ROWS))
     assert not takes_turns(scaled_by, half(512, 256), half(256, 384), half(512, 384, dtype=float32))
 
 
@@ -101,8 +106,11 @@ def test_one_generation_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
         (linear_gelu, (half(16384, 768), half(3072, 768), half(3072)), 2),
         (scaled_by, (half(1000, 800), half(800, 1032), half(1000, 1032)), 1),
         (weight_gradient, (half(4096, 768, dtype=float16), half(4096, 3072, dtype=float16)), 1),
+        (linear_gelu, (half(1024 * ROWS, 768), half(3072, 768), half(3072)), 2),
+        (plain, (half(ROWS, 800), half(800, 1032)), 1),
+        (weight_gradient, (half(1024 * ROWS, 768), half(1024 * ROWS, 3072)), 1),
     ],
-    ids=["plain", "two results", "edges", "transposed"],
+    ids=["plain", "two results", "edges", "transposed", "symbolic rows", "symbolic edges", "a symbolic sum"],
 )
 def test_it_compiles(
     fn: Callable[..., Any], specs: tuple[TensorSpec, ...], stored: int, candidate: GemmCandidate, _private_cache: None

@@ -39,9 +39,9 @@ _MEMORY = ("lefts", "rights", "ready", "empty", "order")
 
 
 def can_take_turns(step: Gemm) -> bool:
-    """Is it one product of half types and known sizes, whose results and epilogue's matrices are no wider?"""
-    sizes = [constant(n) for o in (step.left, step.right, step.out) for n in (*o.shape, *o.strides)]
-    if None in sizes or step.accumulate or any(constant(n) != 1 for n in step.out.shape[:-2]):
+    """Is it one product of half types and known strides, whose results and epilogue's matrices are no wider?"""
+    known = [step.out.shape[-1], *[n for o in (step.left, step.right, step.out) for n in o.strides[-2:]]]
+    if None in map(constant, known) or step.accumulate or any(constant(n) != 1 for n in step.out.shape[:-2]):
         return False
     if step.left.dtype.itemsize != 2 or not (can_describe(step.left) and can_describe(step.right)):
         return False
@@ -86,7 +86,7 @@ def turns_launch(step: Gemm, config: GemmCandidate, multiprocessors: int) -> Tri
     kernel, buffers, sizes = text.finish(warps=4, origins=origins_of(step, {}))
     source = "\n\n".join([kernel.source, *functions.texts])
     tiles = constant(ceil_div(step.out.shape[-2], config.block_m) * ceil_div(step.out.shape[-1], config.block_n))
-    grid = (min(int(tiles or 1), multiprocessors),)
+    grid = (multiprocessors if tiles is None else min(max(tiles, 1), multiprocessors),)
     return TritonLaunch(replace(kernel, source=source), buffers, sizes, grid)
 
 
@@ -95,13 +95,14 @@ class _Functions:
 
     def __init__(self, step: Gemm, config: GemmCandidate, text: KernelText) -> None:
         self.step, self.config, self.text = step, config, text
-        self.m, self.n, self.k = [constant(n) or 0 for n in (*step.out.shape[-2:], step.left.shape[-1])]
+        self.m, self.n, self.k = [_known(n) for n in (*step.out.shape[-2:], step.left.shape[-1])]
         self.turned = {name: constant(getattr(step, name).strides[-1]) != 1 for name in ("left", "right")}
         group = self._group()
         loads = self._loads()
         self._memory()
-        of_group, of_loads = (*_MEMORY, "staged", *self._results), ("left", "right", *_MEMORY)
-        groups = [("tiles", (str(who), *_MEMORY, f"staged{who}", *self._results)) for who in (0, 1)]
+        given = *_MEMORY, *text.symbols.values()
+        of_group, of_loads = (*given, "staged", *self._results), ("left", "right", *given)
+        groups = [("tiles", (str(who), *given, f"staged{who}", *self._results)) for who in (0, 1)]
         specialise(text, groups, of_loads, REGISTERS)
         self.texts = (
             function_of(text, "tiles", ("who", *of_group), group),
@@ -119,9 +120,9 @@ class _Functions:
         """The loop over tiles, in groups of rows; what is inside comes next, one step to the right."""
         tiles_m, tiles_n = ceil_div(self.m, self.config.block_m), ceil_div(self.n, self.config.block_n)
         return [
-            f"for tile in range({first}, {tiles_m * tiles_n}, {step}):",
+            f"for tile in range({first}, {self.text.size(tiles_m * tiles_n)}, {step}):",
             f"    first = tile // (GROUP * {tiles_n}) * GROUP",
-            f"    height = min({tiles_m} - first, GROUP)",
+            f"    height = min({self.text.atom(tiles_m)} - first, GROUP)",
             f"    start_m = (first + tile % (GROUP * {tiles_n}) % height) * BLOCK_M",
             f"    start_n = tile % (GROUP * {tiles_n}) // height * BLOCK_N",
         ]
@@ -143,7 +144,7 @@ class _Functions:
             "slot = 0",
             "phase = 1",
             *self._walk("gl.program_id(0)", "PROGRAMS"),
-            f"    for base in range(0, {self.k}, BLOCK_K):",
+            f"    for base in range(0, {self.text.size(self.k)}, BLOCK_K):",
             "        gl_mbarrier.wait(empty.index(slot), phase)",
             "        gl_mbarrier.expect(ready.index(slot), 2 * (BLOCK_M + BLOCK_N) * BLOCK_K)",
             *loads,
@@ -152,7 +153,7 @@ class _Functions:
 
     def _group(self) -> list[str]:
         """What a group of warps does."""
-        steps = ceil_div(self.k, self.config.block_k)
+        steps, both = (self.text.atom(n * ceil_div(self.k, self.config.block_k)) for n in (1, 2))
         a, b = (f"{name}s.index(slot){'.permute((1, 0))' if self.turned[name] else ''}" for name in ("left", "right"))
         behind = written(self.text, self._behind)
         return [
@@ -163,7 +164,7 @@ class _Functions:
             *self._walk("gl.program_id(0) + who * PROGRAMS", "2 * PROGRAMS"),
             "    slot = count % STAGES",
             "    phase = count // STAGES & 1",
-            f"    count += {2 * int(steps)}",
+            f"    count += {both}",
             "    used = (slot + STAGES - 1) % STAGES",  # not the slot itself: triton would not see that it changes
             "    acc = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, sums)",
             "    gl_mbarrier.wait(order.index(who), turn)",
@@ -200,7 +201,7 @@ class _Functions:
                 *([f"acc = acc_{number}"] if self.slices > 1 else []),
                 f"m = start_m + gl.arange(0, BLOCK_M, layout=gl.SliceLayout(1, {part}))",
                 f"n = {at} + gl.arange(0, {columns}, layout=gl.SliceLayout(0, {part}))",
-                *([f"inside_m = m[:, None] < {self.m}"] if "x" in masks else []),
+                *([f"inside_m = m[:, None] < {self.text.size(self.m)}"] if "x" in masks else []),
                 *([f"inside_n = n[None, :] < {self.n}"] if "r" in masks else []),
             )
             results.at = at
@@ -271,7 +272,7 @@ class _Staging(TileWriter):
     """Stores whole matrices, rows of elements that lie together, by the copy engine."""
 
     results: _Results
-    sizes: tuple[int, int]
+    sizes: tuple[Any, Any]
 
     def statement(self, stmt: Stmt) -> None:
         """A statement; stores of whole tiles by descriptors."""
@@ -301,6 +302,12 @@ class _Staging(TileWriter):
         pairs = zip(self.call.kernel.params, self.call.buffers, strict=True)
         buffer = next(buffer for param, buffer in pairs if param.name == stmt.buffer)
         return Operand(buffer, dtype, start, self.sizes, (step, 1))
+
+
+def _known(size: Any) -> Any:
+    """The size, as a number where it is one."""
+    known = constant(size)
+    return size if known is None else known
 
 
 def _equal(left: Expr, right: Any) -> bool:
