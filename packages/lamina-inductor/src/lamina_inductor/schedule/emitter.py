@@ -18,6 +18,7 @@ from lamina_fx.symbolic import BooleanConstant, Expr, Symbol
 from ..ir.dtypes import compute_dtype
 from ..ir.kernel import BindIndex, IndexValue, Let, Load, Operand, Sort, Store
 from ..ir.loops import Index, Size, Value
+from .index_bounds import is_index
 
 __all__ = ["Emitter", "Reduce", "Scan", "Unfusable", "linear_index"]
 
@@ -83,6 +84,7 @@ class Emitter:
         self.mask: str | None = None
         self.checks: list[tuple[Value, int]] = []
         self.first_check = first_check
+        self.known: dict[str, Let | IndexValue] = {}
         self._names = 0
 
     def name(self, prefix: str = "v") -> str:
@@ -98,7 +100,8 @@ class Emitter:
         found = self.memo.get(key)
         if found is None:
             found = self.memo[key] = self.name()
-            self.statements.append(Let(found, dtype, op, args))
+            self.known[found] = Let(found, dtype, op, args)
+            self.statements.append(self.known[found])
         return found
 
     def compute_let(self, dtype: DType, op: str, operands: list[Operand]) -> Operand:
@@ -130,7 +133,8 @@ class Emitter:
         found = self.memo.get(key)
         if found is None:
             found = self.memo[key] = self.name()
-            self.statements.append(IndexValue(found, dtype, expr))
+            self.known[found] = IndexValue(found, dtype, expr)
+            self.statements.append(self.known[found])
         return found
 
     def condition(self, expr: Any) -> Operand:
@@ -148,6 +152,8 @@ class Emitter:
         found = self.memo.get(key)
         if found is None:
             upper = None if size is None else size - 1
+            if size is not None and is_index(value, size, self.known):
+                size, wrap = None, False
             found = self.memo[key] = Symbol(self.name("at"), 0, upper)  # sizes are called s0, s1, ...
             check = 0
             if size is not None:

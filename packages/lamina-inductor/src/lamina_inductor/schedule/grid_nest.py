@@ -199,17 +199,14 @@ def _is_plain(flat: Flat) -> bool:
 # -- scatters --------------------------------------------------------------------------------------------
 
 
-def grid_scatter(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]]) -> tuple[Loop, ...]:
+def grid_scatter(
+    value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]], in_place: bool = False
+) -> tuple[Loop, ...]:
     """As ``scatter_nest.scatter_phases``: a copy of the input, then the updates with atomic stores.
 
     Sums of several updates of one element are added in no certain order; of several that are set, one stays.
     """
-    axes, index = axes_over(value.shape)
-    operand = emitter.read(value.inputs[0], index)
-    held = emitter.named(operand, compute_dtype(value.dtype))
-    emitter.store(target[0], value.dtype, linear_index(index, target[1]), held, value.dtype)
-    first, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
-    emitter.statements, emitter.memo = [], {}
+    first = () if in_place else _copied(value, emitter, target)
     plan, updates = value.attrs, value.inputs[1]
     axes, index = axes_over(updates.shape)
     place = linear_index(plan.target(emitter, value, index), target[1])
@@ -219,6 +216,16 @@ def grid_scatter(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, 
     )
     second, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
     return (*first, *second)
+
+
+def _copied(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]]) -> tuple[Loop, ...]:
+    axes, index = axes_over(value.shape)
+    operand = emitter.read(value.inputs[0], index)
+    held = emitter.named(operand, compute_dtype(value.dtype))
+    emitter.store(target[0], value.dtype, linear_index(index, target[1]), held, value.dtype)
+    phases, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
+    emitter.statements, emitter.memo = [], {}
+    return phases
 
 
 def axes_over(shape: tuple[Size, ...]) -> tuple[dict[Symbol, Size], Index]:

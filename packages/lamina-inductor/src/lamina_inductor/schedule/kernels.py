@@ -129,8 +129,10 @@ def build_scatter(
     target: Target,
     first_check: int,
     phases: Callable[..., Any] = scatter_phases,
+    in_place: bool = False,
 ) -> BuiltKernel:
-    """Write the kernel of a scatter; it stores to ``target``."""
+    """Write the kernel of a scatter; it stores to ``target``. ``in_place``: that is where its input lies, which it
+    changes."""
     params = _Params()
 
     def where(item: Value) -> tuple[str, tuple[Size, ...]] | None:
@@ -138,8 +140,9 @@ def build_scatter(
         return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
 
     emitter = Emitter(where, lambda item: None, first_check)
-    body = phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides))
-    return _assemble((value,), params, body, [], "scatter", tuple(emitter.checks))
+    body = phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides), in_place)
+    kept = frozenset((target.buffer,)) if in_place else frozenset()
+    return _assemble((value,), params, body, [], "scatter", tuple(emitter.checks), kept)
 
 
 def _assemble(
@@ -149,13 +152,17 @@ def _assemble(
     partials: list[Partial],
     note: str,
     checks: tuple[tuple[Value, int], ...],
+    kept: frozenset[str] = frozenset(),
 ) -> BuiltKernel:
+    """``kept``: buffers that the kernel does not write all of."""
     read, written, sizes = _usage(body)
     declared = []
     buffers: list[str | Partial] = []
     for buffer, name in params.names.items():
         if name in read or name in written:
-            role = "inout" if name in read and name in written else "out" if name in written else "in"
+            role = (
+                "inout" if (name in read or buffer in kept) and name in written else "out" if name in written else "in"
+            )
             declared.append(BufferParam(name, params.dtypes[buffer], role))
             buffers.append(buffer)
     for partial in partials:

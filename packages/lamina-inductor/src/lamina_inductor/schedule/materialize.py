@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..ir.loops import Size, Value
@@ -26,8 +27,13 @@ MODEST_COST = 16
 """One that costs no more may be computed for up to eight times as many elements (a piece of a concatenation)."""
 
 
-def materialize(fusion: Fusion) -> None:
-    """Fill ``group.stored`` and ``group.sources``; drop members and groups that nothing needs."""
+def materialize(fusion: Fusion, again: Callable[[Fusion, Any], frozenset[Value]] | None = None) -> None:
+    """Fill ``group.stored`` and ``group.sources``; drop members and groups that nothing needs.
+
+    ``again(fusion, group)``: values that are computed again in a group, whatever their number of readers
+    (``tables.tables_of``).
+    """
+    tables = {group.number: again(fusion, group) for group in fusion.groups} if again is not None else {}
     readers: dict[Value, dict[int, Any]] = {v: {} for v in fusion.required}
     live: set[Value] = set()
     for step in fusion.steps:
@@ -44,7 +50,11 @@ def materialize(fusion: Fusion) -> None:
             continue
         outside = readers.get(value)
         stays = value in fusion.required or value.order in fusion.apart
-        if outside is not None and not stays and _recompute(fusion, value, outside, live):
+        if (
+            outside is not None
+            and not stays
+            and (all(value in tables.get(number, ()) for number in outside) or _recompute(fusion, value, outside, live))
+        ):
             for reader in outside.values():
                 reader.sources.pop(value, None)
                 for base in fusion.reads(value):

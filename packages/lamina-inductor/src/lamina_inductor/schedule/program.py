@@ -15,6 +15,7 @@ from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import elementwise_only, size_of, sizes_of
+from .changed import changed_values
 from .emitter import Unfusable
 from .epilogues import attach_epilogues, row_shape
 from .fuse import Fusion, fuse
@@ -59,7 +60,7 @@ def _build(
     lowered = lower_graph(graph, supports=supports)
     choose_layouts(lowered.values, lowered.outputs, loops.images_last)
     fusion = fuse(lowered, fuse_limit=loops.fuse_limit, late=loops.late, apart=apart, row_scans=loops.row_scans)
-    materialize(fusion)
+    materialize(fusion, loops.again)
     if loops.tiles:
         merge_row_values(fusion)
     return _Assembly(name, lowered, fusion, loops).run()
@@ -83,6 +84,7 @@ class _Assembly:
         self.epilogues: dict[int, Any] = {}
         self.partners: dict[int, Group] = {}
         self.built: dict[int, BuiltKernel] = {}
+        self.changed = changed_values(fusion)
         self.written: dict[Value, list[int]] = {}
         for number, value in lowered.writes:
             self.written.setdefault(value, []).append(number)
@@ -143,6 +145,20 @@ class _Assembly:
         self.temporaries += 1
         return self._buffer(value, f"t{self.temporaries}", "workspace", dense_strides(value))
 
+    def _new_place(self, value: Value) -> Target:
+        """A place for what no output is: that of the scatter that changes it, or a temporary."""
+        last = value
+        while last in self.changed:
+            last = self.changed[last]
+        if last is value or last not in self.place:
+            target = self._temporary(value)
+        else:
+            target = self.place[value] = self.place[last]
+        while value in self.changed:
+            value = self.changed[value]
+            self.place[value] = target
+        return target
+
     def _input_target(self, number: int) -> Target:
         return self.place[self.lowered.inputs[number]]
 
@@ -178,7 +194,7 @@ class _Assembly:
             self._share_memory(item, partner, writes)
         for value in (item.value, *item.value.outputs):
             if value not in self.place and not value.outputs and self._is_read(value):
-                self._temporary(value)
+                self._new_place(value)
         if type(item.value.attrs) is ScatterPlan:
             self._add_scatter(steps, item)
         else:
@@ -230,7 +246,8 @@ class _Assembly:
         def place(item: Value) -> Target | None:
             return self.place.get(item) if item.kind != "map" or item in roots else None
 
-        built = build_scatter(value, place, self.place[value], len(self.checks) + 1, self.loops.scatter)
+        in_place = self.changed.get(value.inputs[0]) is value
+        built = build_scatter(value, place, self.place[value], len(self.checks) + 1, self.loops.scatter, in_place)
         for source, dim in built.checks:
             self.checks.append(check_of(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)
@@ -264,7 +281,7 @@ class _Assembly:
                 if value in direct:
                     self.place[value] = direct[value][0]
                 else:
-                    self.targets[value] = [self._temporary(value)]
+                    self.targets[value] = [self._new_place(value)]
 
     def _build(self, group: Group, writes: dict[int, Value]) -> BuiltKernel:
         """The group's kernel; write-backs that are not safe in place are struck off ``writes`` and copied at the

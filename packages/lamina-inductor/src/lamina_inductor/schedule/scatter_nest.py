@@ -25,8 +25,13 @@ __all__ = ["scatter_phases"]
 BLOCK = 64
 
 
-def scatter_phases(value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]]) -> tuple[Loop, ...]:
-    """Both phases; ``target`` is the result's parameter and strides."""
+def scatter_phases(
+    value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]], in_place: bool = False
+) -> tuple[Loop, ...]:
+    """Both phases; ``target`` is the result's parameter and strides. ``in_place``: the input lies there, and is not
+    copied."""
+    if in_place:
+        return (_updates(value, emitter, target),)
     axes, sizes, index = _axes(value.shape)
     operand = emitter.read(value.inputs[0], index)
     held = compute_dtype(value.dtype)

@@ -15,6 +15,7 @@ from .epilogues import fits_rows
 from .grid_nest import grid_nest, grid_scatter
 from .nests import build_nest
 from .scatter_nest import scatter_phases
+from .tables import tables_of
 from .tile_nest import fits_tile
 
 __all__ = ["CPU_LOOPS", "GRID_LOOPS", "LoopStyle"]
@@ -29,7 +30,8 @@ class LoopStyle:
     epilogue: may a kernel run on the rows, or the tiles, of a product (``epilogues.fits_rows``,
     ``tile_nest.fits_tile``)? tiles: do epilogues take tiles from registers (then one that does not fit is made again
     with loops of its own)? fuse_limit: most values in one kernel. images_last: do convolutions read images with their
-    channels last? row_scans: do scans stand in loops over rows (``fuse.Fusion``)?
+    channels last? row_scans: do scans stand in loops over rows (``fuse.Fusion``)? again: which values are computed
+    again where they are read (``materialize.materialize``)?
     """
 
     nest: Callable[..., Any]
@@ -40,9 +42,17 @@ class LoopStyle:
     fuse_limit: int
     images_last: bool = False
     row_scans: bool = False
+    again: Callable[..., Any] | None = None
 
 
 CPU_LOOPS = LoopStyle(build_nest, scatter_phases, late=1 << 40, epilogue=fits_rows, tiles=False, fuse_limit=192)
 GRID_LOOPS = LoopStyle(
-    grid_nest, grid_scatter, late=8192, epilogue=fits_tile, tiles=True, fuse_limit=96, images_last=True, row_scans=True
+    *(grid_nest, grid_scatter),
+    late=8192,
+    epilogue=fits_tile,
+    tiles=True,
+    fuse_limit=96,
+    images_last=True,
+    row_scans=True,
+    again=tables_of,
 )

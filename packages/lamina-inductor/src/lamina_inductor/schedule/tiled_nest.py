@@ -32,6 +32,9 @@ BLOCK, SHORT = 512, 4
 """Elements of a block of memory that an access walks in another order, and of an axis that it walks single bytes by: up
 to these one axis for all is better."""
 
+SHARED, FEW_NEIGHBOURS = 24, 32
+"""Work that is worth a tile to do it once for several elements, and the fewest elements along the other axis."""
+
 
 def tiled_nest(flat: Flat) -> Loop | None:
     """The phase for statements without reductions; None where one axis for all is as good."""
@@ -79,11 +82,26 @@ def _tiled_axes(flat: Flat) -> list[Symbol]:
         if not short and not _at_most(block, BLOCK):
             votes[walked] = votes.get(walked, 0) + len(steps)  # type: ignore[arg-type]
     if not votes:
-        return []
+        return _shared(flat)
     chosen = {last, *sorted(votes, key=lambda a: -votes[a])[:2]}
     if len(chosen) == 2 and _is_small([flat.sizes[a] for a in chosen]):
         chosen.update([a for a in flat.axes if a not in chosen][-1:])
     return [a for a in flat.axes if a in chosen]
+
+
+def _shared(flat: Flat) -> list[Symbol]:
+    """The last axis and the one along which most of the work is the same, if it is worth a tile: what many channels
+    read at one place, whose position takes some computing, is computed once for several of them."""
+    last, same = flat.axes[-1], dict.fromkeys(flat.axes[:-1], 0)
+    for info in flat.info.values():
+        for axis in same:
+            if last in info.axes and axis not in info.axes and type(info.stmt) is not Store:
+                same[axis] += info.cost
+    axis = max(same, key=lambda a: same[a])
+    several, neighbours = flat.sizes[axis], flat.sizes[last]
+    if same[axis] < SHARED or type(several) is not int or (type(neighbours) is int and neighbours < FEW_NEIGHBOURS):
+        return []
+    return [axis, last]
 
 
 def _varies(index: Any, flat: Flat) -> frozenset[Symbol]:

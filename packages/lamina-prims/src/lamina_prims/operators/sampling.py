@@ -29,7 +29,8 @@ def _reflected(place: Tensor, size: Any, align: bool) -> Tensor:
     distance = ops.abs(ops.sub(place, low))
     flips = ops.floor(ops.div(distance, span))
     rest = ops.sub(distance, ops.mul(flips, span))
-    odd = ops.ne(ops.remainder(flips, 2.0), 0.0)
+    half = ops.mul(flips, 0.5)
+    odd = ops.ne(half, ops.floor(half))
     return ops.add(ops.where(odd, ops.sub(span, rest), rest), low)
 
 
