@@ -80,10 +80,10 @@ class RawPointer(interpreted.HostTensor):
 
 
 class Kernels:
-    """Keeps the kernels that were "compiled", each under a name of its own, and runs them by their text."""
+    """Keeps the kernels that were "compiled", each by its number, and runs them by their text."""
 
     def __init__(self) -> None:
-        self.known: dict[str, TritonKernel] = {}
+        self.known: list[TritonKernel] = []
 
     def compile(
         self, kernels: list[TritonKernel], sm: int, begun: Any = None, meanwhile: Any = None
@@ -94,13 +94,13 @@ class Kernels:
         return [self._keep(k, sm) for k in kernels]
 
     def _keep(self, kernel: TritonKernel, sm: int) -> CompiledKernel:
-        name = f"{kernel.name}_number_{len(self.known)}"
-        self.known[name] = kernel
-        return CompiledKernel(name, sm, "", f"{name}\0".encode(), 0, kernel.tile.warps)
+        self.known.append(kernel)
+        image = f"{kernel.name}@{len(self.known) - 1}\0".encode()
+        return CompiledKernel(kernel.name, sm, "", image, 0, kernel.tile.warps)
 
-    def run(self, record: LaunchRecord) -> None:
+    def run(self, record: LaunchRecord, number: int) -> None:
         """A launch: what the driver was given, to the function."""
-        kernel = self.known[record.name]
+        kernel = self.known[number]
         function = load_function(kernel)
         function.fn.__globals__["libdevice"] = interpreted.Library()
         kinds = [kind for _, kind in kernel.parameters]
