@@ -197,9 +197,12 @@ class _Walk:
         if not self.step.causal:
             self._loop("m", "0", queries, diagonal=False, tail=True)
             return
+        end = queries
+        if constant(scores.queries) is None:  # whole tiles, so that addresses in the second loop are multiples, too
+            end = text.size(ceil_div(scores.queries, scores.block_m) * scores.block_m)
         text.add(
             "begin = start // BLOCK_M * BLOCK_M",
-            f"mixed = min((start + BLOCK_N - 1 + BLOCK_M - 1) // BLOCK_M * BLOCK_M, {queries})",
+            f"mixed = min((start + BLOCK_N - 1 + BLOCK_M - 1) // BLOCK_M * BLOCK_M, {end})",
         )
         self._loop("m", "begin", "mixed", diagonal=True, tail=True)
         self._loop("m", "mixed", queries, diagonal=False, tail=True)
