@@ -42,7 +42,8 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
         result.append(base)
         result.extend(_variants(problem, base))
     if problem.overlaps:
-        result.extend(GemmCandidate(*row, descriptors=True, overlapped=True) for row in _IN_TURNS)
+        found = [GemmCandidate(*row, descriptors=True, overlapped=True) for row in _IN_TURNS]
+        result.extend(c for c in found if _is_sized(c.block_m, problem.m) and _is_sized(c.block_n, problem.n))
     if not problem.taps:
         result.append(LibraryCandidate())
     return tuple(result)
