@@ -10,11 +10,11 @@ from triton_corpus import floats
 
 from lamina_fx import Graph
 from lamina_inductor.backends.triton import TritonBackend, TritonProgram
-from lamina_inductor.backends.triton.templates import topk
+from lamina_inductor.backends.triton.templates import sort, topk
 from lamina_inductor.backends.triton.templates.planner import TemplatePlanner
 from lamina_prims import operator, ops
 
-__all__ = ["LONG_SORTS", "LONG_TOPK", "SORT_CASES", "SYMBOLIC_ROWS", "TOPK_CASES", "emit_with_parts"]
+__all__ = ["LONG_SORTS", "LONG_TOPK", "SORT_CASES", "SYMBOLIC_ROWS", "TOPK_CASES", "emit_long"]
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -169,15 +169,16 @@ LONG_TOPK: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
 """Rows that no tile holds: function, inputs, multiprocessors, launches."""
 
 LONG_SORTS: dict[str, tuple[Any, tuple[Any, ...], int, int]] = {
-    "sorted in runs": (up, (special(2, 9000),), 1, 3),
-    "two whole runs": (down, (special(1, 8192),), 1, 2),
-    "short words in runs": (down, (special(2, 5000, dtype=BF16),), 1, 2),
-    "too long for short words": (up, (special(1, 33000, dtype=BF16),), 1, 5),
-    "long columns": (lambda x: up(x, 0), (special(5000, 3),), 1, 2),
-    "places of long rows": (lambda x: ops.argsort(x, 1, True), (special(3, 5001),), 1, 2),
-    "long rows of whole numbers": (up, (RNG.integers(-9, 9, (2, 6000)).astype(np.int32),), 1, 2),
+    "sorted in runs": (up, (special(1, 5000),), 1024, 4),
+    "sorted in long runs": (up, (special(2, 9000),), 4096, 3),
+    "two whole runs": (down, (special(1, 8192),), 4096, 2),
+    "short words in runs": (down, (special(2, 5000, dtype=BF16),), 4096, 2),
+    "too long for short words": (up, (special(1, 33000, dtype=BF16),), 4096, 5),
+    "long columns": (lambda x: up(x, 0), (special(5000, 3),), 4096, 2),
+    "places of long rows": (lambda x: ops.argsort(x, 1, True), (special(2, 5001),), 2048, 3),
+    "long rows of whole numbers": (up, (RNG.integers(-9, 9, (2, 6000)).astype(np.int32),), 4096, 2),
 }  # fmt: skip
-"""The same of whole sorts."""
+"""Whole sorts of such rows: function, inputs, elements of a run, launches."""
 
 SYMBOLIC_ROWS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "an unknown number of short rows": (up, (special(3, 40),)),
@@ -189,6 +190,13 @@ SYMBOLIC_ROWS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 """Sorts where 3 is a symbolic size."""
 
 
-def emit_with_parts(graph: Graph, units: int) -> TritonProgram:
-    """The program for a device of so many multiprocessors."""
+def emit_long(name: str, graph: Graph) -> TritonProgram:
+    """The program of a case of ``LONG_TOPK`` or ``LONG_SORTS``."""
+    if name in LONG_SORTS:
+        before, sort.RUN = sort.RUN, LONG_SORTS[name][2]
+        try:
+            return TritonBackend().emit(graph)
+        finally:
+            sort.RUN = before
+    units = LONG_TOPK[name][2]
     return TritonBackend(TemplatePlanner(multiprocessors=units)).emit(graph)

@@ -14,7 +14,7 @@ import numpy as np
 import triton_interpreted as base
 from triton.runtime import interpreter
 from triton_corpus import graph_of
-from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_with_parts
+from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_long
 from triton_symbolic_interpreted import count_by_scalars
 from triton_templates import kept_graph
 
@@ -74,9 +74,9 @@ class Memory:
 
 def long_rows(name: str) -> str | None:
     """What is wrong with a case of long rows, the signs of zeros included."""
-    fn, inputs, units, launches = (LONG_TOPK | LONG_SORTS)[name]
+    fn, inputs, _, launches = (LONG_TOPK | LONG_SORTS)[name]
     graph = kept_graph(fn, inputs)
-    program = emit_with_parts(graph, units)
+    program = emit_long(name, graph)
     if program.externs or len(program.launches) != launches:
         return f"{[launch.kernel.name for launch in program.launches]}"
     with creating(None):

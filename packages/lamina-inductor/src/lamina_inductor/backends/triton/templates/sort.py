@@ -1,8 +1,9 @@
 """Sorts of rows that no tile holds: runs of them are sorted in tiles, then merged, two at a time.
 
 What moves are words of key and place (see ``sort_words``), from one scratch memory to the other; the last merge makes
-elements and places of them. A program writes a tile of two merged runs: a binary search finds which elements of each
-it is made of, and as one of the two is read backwards, they need the last stage of a bitonic network only.
+elements and places of them. A program writes a tile of two merged runs: a search (of 32 places at a time) finds which
+elements of each it is made of, and as one of the two is read backwards, they need the last stage of a bitonic network
+only.
 Source: Green, McColl and Bader 2012, "GPU merge path".
 """
 
@@ -25,11 +26,11 @@ from .row_words import behind, declare_results, row_lines, row_offset, rows_of_o
 
 __all__ = ["is_long_sort", "sort_launches"]
 
-RUN, RUN_WARPS = 4096, 4
+RUN, RUN_WARPS = 1024, 1
 """Elements of a run that is sorted in a tile."""
 
-TILE, TILE_WARPS = 2048, 4
-"""Elements of two merged runs that a program writes."""
+TILE, TILE_WARPS = 2048, 2
+"""Elements of two merged runs that a program writes, at most all of two first runs."""
 
 LONGEST = 1 << 20
 """Elements of a row that is sorted so: each merge of longer ones moves all of it again."""
@@ -164,16 +165,21 @@ def _merge(sort: _Sort, number: int, length: int, last: bool) -> TritonLaunch:
         f"count = tl.minimum(second, {sort.size}) - first",
         f"others = tl.maximum(tl.minimum(second + length, {sort.size}) - second, 0)",
         f"start = words + row * {sort.size}",
-        "ends = tl.minimum(begin - first + tl.arange(0, 2) * TILE, count + others)",
+        "ends = tl.minimum(begin - first + tl.arange(0, 2)[:, None] * TILE, count + others)",
         "low = tl.maximum(ends - others, 0)",
         "high = tl.minimum(ends, count)",
-        f"for _ in range({sort.size.bit_length()}):",
-        "    middle = (low + high) // 2",
-        "    open = low < high",
+        "probe = tl.arange(0, 32)[None, :] + 1",
+        f"for _ in range({2 + sort.size.bit_length() // 5}):",
+        "    open = (low < high) & (probe > 0)",
+        "    middle = low + (high - low) * probe // 33",
         "    a = tl.load(start + first + middle, open, other=0)",
         "    b = tl.load(start + second + ends - 1 - middle, open, other=0)",
-        "    low = tl.where(open & (a < b), middle + 1, low)",
-        "    high = tl.where(open & (a > b), middle, high)",
+        "    less = tl.max(tl.where(open & (a < b), middle + 1, 0), 1)[:, None]",
+        "    more = tl.min(tl.where(open & (a > b), middle, count), 1)[:, None]",
+        "    low = tl.maximum(low, less)",
+        "    high = tl.minimum(high, more)",
+        "low = tl.reshape(low, [2])",
+        "ends = tl.reshape(ends, [2])",
         "is_end = tl.arange(0, 2) == 1",
         "a_end = tl.sum(tl.where(is_end, low, 0), 0)",
         "a_begin = tl.sum(tl.where(is_end, 0, low), 0)",
