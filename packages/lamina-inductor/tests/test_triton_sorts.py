@@ -46,6 +46,13 @@ def test_kernels_and_what_they_compute(name: str) -> None:
         np.testing.assert_allclose(got, want, *((0, 0) if exact else (2e-2 if "16" in name else 2e-5, 1e-6)))
 
 
+@pytest.mark.parametrize("name", ["top p", "router"])
+def test_golden_kernels(name: str, golden: Any) -> None:
+    fn, inputs, _ = (SORT_CASES | TOPK_CASES)[name]
+    program = TritonBackend().emit(kept_graph(fn, inputs))
+    golden(f"triton_sorts_{name.replace(' ', '_')}.py.txt", "\n\n".join(k.source for k in program.kernels))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
 def test_rows_beyond_the_longest_are_sorted_by_parts_or_by_the_library(dtype: Any) -> None:
     most = longest_row(spec_of(np.zeros(1, dtype)).dtype)
