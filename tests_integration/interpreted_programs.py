@@ -148,8 +148,7 @@ def failure(device: StubDevice, programs: list[Program], dynamic: bool | None) -
 
 def main(library: str, batches: str, seed: str, tiles: str, sizes: str) -> None:
     """Run the batches; where one fails, each of its programs alone."""
-    for patch in ("round_to_bfloat16", "keep_scalar_conditions", "multiply_bfloat16", "compute_assembly"):
-        getattr(interpreted, patch)()
+    interpreted.prepare()
     np.seterr(all="ignore")
     warnings.filterwarnings("error", category=CaptureWarning)  # no program goes on in Python
     if tiles == "small":

@@ -146,25 +146,35 @@ def _as_bool(handle: Any) -> Any:
     return interpreter.TensorHandle(handle.data, tl.int1) if handle.data.dtype == np.bool_ else handle
 
 
-def scan_in_steps() -> None:
-    """Scan rows side by side, in the dtype that they have; the interpreter goes element by element, and adds up int32
-    as int64."""
+def combine_in_halves() -> None:
+    """Scans, and reductions by functions of ours, of whole tiles in as many steps as their side has bits: the interpreter
+    goes element by element, and adds up int32 as int64 in a scan."""
 
-    def apply_impl(self: Any, tiles: Any) -> Any:
-        parts: list[list[np.ndarray]] = [[] for _ in tiles]
-        so_far: Any = None
-        for k in range(tiles[0].handle.data.shape[self.axis]):
-            here = [self.to_tensor(np.take(t.handle.data, [k], self.axis), t.dtype) for t in tiles]
-            if so_far is not None:
-                combined = self.combine_fn.fn(*so_far, *here)
-                here = list(combined) if isinstance(combined, tuple) else [combined]
-            so_far = here
-            for part, t in zip(parts, so_far, strict=True):
-                part.append(t.handle.data)
-        whole = zip(parts, tiles, strict=True)
-        return [self.to_tensor(np.concatenate(p, self.axis).astype(t.handle.data.dtype), t.dtype) for p, t in whole]
+    def combined(self: Any, tiles: Any, left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+        operands = [self.to_tensor(p, t.dtype) for side in (left, right) for p, t in zip(side, tiles, strict=True)]
+        found = self.combine_fn.fn(*operands)
+        return [f.handle.data for f in (found if isinstance(found, tuple) else (found,))]
 
-    interpreter.ScanOps.apply_impl = apply_impl
+    def scan(self: Any, tiles: Any) -> Any:
+        parts = [np.moveaxis(t.handle.data, self.axis, 0) for t in tiles]
+        step = 1
+        while step < len(parts[0]):
+            ends = combined(self, tiles, [np.roll(p, step, 0) for p in parts], parts)
+            parts = [np.concatenate([p[:step], e[step:]]) for p, e in zip(parts, ends, strict=True)]
+            step *= 2
+        return [self.to_tensor(np.moveaxis(p, 0, self.axis), t.dtype) for p, t in zip(parts, tiles, strict=True)]
+
+    def reduce(self: Any, tiles: Any) -> Any:
+        if self.axis is None or self.keep_dims:
+            return slow(self, tiles)
+        parts = [np.moveaxis(t.handle.data, self.axis, 0) for t in tiles]
+        while len(parts[0]) > 1:
+            half = len(parts[0]) // 2
+            parts = combined(self, tiles, [p[:half] for p in parts], [p[half:] for p in parts])
+        return [self.to_tensor(p[0] if p.ndim > 1 else p.item(), t.dtype) for p, t in zip(parts, tiles, strict=True)]
+
+    slow = interpreter.ReduceOps.generic_reduce
+    interpreter.ScanOps.apply_impl, interpreter.ReduceOps.generic_reduce = scan, reduce
 
 
 class Results(tuple[Any, ...]):
@@ -326,7 +336,7 @@ def prepare() -> None:
     keep_scalar_conditions()
     multiply_bfloat16()
     compute_assembly()
-    scan_in_steps()
+    combine_in_halves()
     warnings.simplefilter("ignore")
 
 
