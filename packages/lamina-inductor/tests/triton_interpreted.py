@@ -147,8 +147,8 @@ def _as_bool(handle: Any) -> Any:
 
 
 def combine_in_halves() -> None:
-    """Scans, and reductions by functions of ours, of whole tiles in as many steps as their side has bits: the interpreter
-    goes element by element, and adds up int32 as int64 in a scan."""
+    """Scans, and reductions by functions of ours, of whole tiles in few steps: the interpreter goes element by element,
+    and adds up int32 as int64 in a scan."""
 
     def combined(self: Any, tiles: Any, left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
         operands = [self.to_tensor(p, t.dtype) for side in (left, right) for p, t in zip(side, tiles, strict=True)]
