@@ -114,3 +114,23 @@ def test_sizes_whose_product_passes_64_bits() -> None:
     graph_sizes = lamina.ones(3, 4)
     run = lamina.compile(lambda x, n, m: (x * n * m).sum(), dynamic=True)
     same(run(graph_sizes, 1 << 20, 3), graph_sizes.sum() * (3 << 20))
+
+
+NUMBERS = {
+    "a length": lambda x, n: x[:n] * 2,
+    "a value": lambda x, n: x[:3] * n,
+    "positions": lambda x, n: lamina.arange(n, n + 6, device=x.device) + x[:6].long(),
+    "made": lambda x, n: lamina.full((n % 1000, 3), 1.5, device=x.device).sum(0) + x[:3],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_the_caller_are_taken_for_small(device: StubDevice, name: str) -> None:
+    function, x = NUMBERS[name], lamina.randn(12)
+    run = lamina.compile(function, dynamic=True)
+    run(x.cuda(), 4)
+    device.programs.clear()
+    for n in (5, 7, -3, 6, 1 << 40, -(1 << 33), 9) if name != "made" else (5, 70, 6):
+        same(run(x.cuda(), n), function(x, n))
+    wide = [integers(program) == {"i64"} for program in device.programs if integers(program)]
+    assert wide.count(False) >= 1 and (name in ("made", "a length") or wide.count(True) == 1)

@@ -154,7 +154,8 @@ def _refused(call: KernelCall, reason: str) -> ExternStep:
 def _print_kernel(program: Program, calls: list[KernelCall]) -> list[_Phase]:
     kernel = narrow_index_matches(calls[0].kernel)
     wide = any(is_large(program.buffers[b], program.narrow) for call in calls for b in call.buffers)
-    wide = wide or any(needs_64_bits(kernel, sizes) for sizes in dict.fromkeys([call.sizes for call in calls]))
+    asked = dict.fromkeys([call.sizes for call in calls])
+    wide = wide or any(needs_64_bits(kernel, sizes, program.narrow) for sizes in asked)
     phases = [p for p in kernel.body if p.body and constant(p.extent) != 0]
     result: list[_Phase] = []
     for number, phase in enumerate(kernel.body):

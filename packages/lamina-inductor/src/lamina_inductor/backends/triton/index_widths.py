@@ -47,12 +47,21 @@ def _extent(buffer: Buffer) -> Any:
     return extent
 
 
-def needs_64_bits(kernel: Kernel, sizes: Sequence[Expr | int] = ()) -> bool:
+def needs_64_bits(kernel: Kernel, sizes: Sequence[Expr | int] = (), narrow: bool = False) -> bool:
     """Does an index that the kernel computes pass 31 bits when it is called with these sizes, whatever its buffers are?
 
-    The positions of an ``arange`` do, in memory that is small or none at all.
+    The positions of an ``arange`` do, in memory that is small or none at all. ``narrow``: numbers of the caller's,
+    whose bounds are those of an int, are taken for small.
     """
-    return any(map(passes_31_bits, _indices_in(kernel, sizes)))
+    return any(map(passes_31_bits, _indices_in(kernel, [_opened(s) for s in sizes] if narrow else sizes)))
+
+
+def _opened(size: Any) -> Any:
+    """The size with symbols without bounds in place of those whose bounds say nothing."""
+    if not isinstance(size, Expr):
+        return size
+    found = {symbol: Symbol(symbol.name) for symbol in size.free_symbols if passes_31_bits(symbol)}
+    return size.substitute(found) if found else size  # type: ignore[arg-type]
 
 
 def _indices_in(kernel: Kernel, sizes: Sequence[Expr | int]) -> Iterator[Any]:
@@ -105,9 +114,11 @@ def largest_indices(program: Program) -> tuple[Expr, ...]:
     for call in _calls(program):
         if (call.kernel, call.sizes) not in asked:
             asked.add((call.kernel, call.sizes))
-            found.extend([i for i in _indices_in(call.kernel, call.sizes) if not passes_31_bits(i)])
+            sizes = [_opened(size) for size in call.sizes]
+            found.extend([i for i in _indices_in(call.kernel, sizes) if not passes_31_bits(i)])
     open_ = dict.fromkeys([e for e in found if isinstance(e, Expr) and None in e.range()])
-    return most_of([bound for e in open_ for bound in reached(e)])
+    numbers: dict[Any, Any] = {Symbol(s.symbol.name): s.symbol for s in program.sizes}
+    return most_of([bound.substitute(numbers) for e in open_ for bound in reached(e)])
 
 
 def _calls(program: Program) -> Iterator[KernelCall]:

@@ -207,7 +207,7 @@ def _is_wide(program: Program, *operands: Operand, calls: Sequence[KernelCall | 
     """May an index into one of the operands' buffers need more than 31 bits, or one that these calls compute?"""
     if any(is_large(program.buffers[o.buffer], program.narrow) for o in operands):
         return True
-    return any(c is not None and needs_64_bits(c.kernel, c.sizes) for c in calls)
+    return any(c is not None and needs_64_bits(c.kernel, c.sizes, program.narrow) for c in calls)
 
 
 # -- problems --------------------------------------------------------------------------------------------
