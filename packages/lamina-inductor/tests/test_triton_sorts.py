@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from tracing import spec_of
@@ -121,6 +122,16 @@ def test_what_else_of_long_rows_is_sorted_by_the_library(k: int, dtype: Any, siz
     assert [e.operator for e in program.externs] == ["topk"]
     for got, want in zip(run_program(program.program, [x]), wanted(graph, [x]), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 40), (2, 5000)])
+def test_float8_is_sorted_by_the_library(shape: tuple[int, ...]) -> None:
+    x = floats(*shape).astype(ml_dtypes.float8_e4m3fn)
+    graph = graph_of(lambda x: ops.sort(x, -1, True), (x,))
+    program = TritonBackend().emit(graph)
+    assert [e.operator for e in program.externs] == ["sort"]
+    for got, want in zip(run_program(program.program, [x]), wanted(graph, [x]), strict=True):
+        np.testing.assert_array_equal(np.asarray(got).astype(np.float32), want.astype(np.float32))
 
 
 def test_results_of_topk_have_memory_of_their_own_size() -> None:

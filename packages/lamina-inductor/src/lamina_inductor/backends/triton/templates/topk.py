@@ -52,7 +52,7 @@ def is_topk(step: Any) -> bool:
     if type(step) is not HostCall or step.operator != "topk":
         return False
     x, k, dim = step.args[:3]
-    known = type(k) is int and 1 <= k <= MOST and constant(x.shape[dim]) is not None
+    known = type(k) is int and 1 <= k <= MOST and bool(x.shape) and constant(x.shape[dim]) is not None
     plain = has_type(x.dtype) and x.dtype.itemsize <= 4 and not x.dtype.name.startswith("float8")
     return known and plain and all(constant(n) != 0 for n in x.shape)
 
