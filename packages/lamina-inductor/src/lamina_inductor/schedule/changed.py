@@ -14,7 +14,7 @@ from ..lower.scatters import ScatterPlan
 from .groups import Group
 from .order import readers_of
 
-__all__ = ["changed_values"]
+__all__ = ["changed_values", "may_wait"]
 
 
 def changed_values(fusion: Any) -> dict[Value, Value]:
@@ -34,3 +34,20 @@ def changed_values(fusion: Any) -> dict[Value, Value]:
         if is_made and readers.get(input) == [step] and fusion.roots.get((value, input)) is input:
             found[input] = value
     return found
+
+
+TOGETHER = 16
+"""Scatters of one kernel, at most: the places that a cubic function of two dimensions reads."""
+
+
+def may_wait(fusion: Any, value: Value, following: Value, before: int) -> bool:
+    """May one kernel do this scatter together with the one that changes its result? Both add up as many updates, in no
+    certain order; and nothing that the first one reads is written in between."""
+    if before + 1 >= TOGETHER or value.attrs.mode != "add" or following.attrs.mode != "add":
+        return False
+    if type(following.attrs) is not ScatterPlan or value.inputs[1].shape != following.inputs[1].shape:
+        return False
+    overwritten = {fusion.lowered.inputs[number] for number, _ in fusion.lowered.writes}
+    step = fusion.where[value]
+    read = {root for (user, _), root in fusion.roots.items() if user is value} | set(step.sources)
+    return overwritten.isdisjoint(read)

@@ -24,10 +24,11 @@ __all__ = ["ExternStep", "Fusion", "fuse"]
 
 @dataclass(eq=False)
 class ExternStep:
-    """A value that a step of its own computes as a whole."""
+    """A value that a step of its own computes as a whole. ``sources``: what it reads for what it computes by the way."""
 
     value: Value
     level: int
+    sources: dict[Value, None] = field(default_factory=dict)
     producers: dict[int, Any] = field(default_factory=dict)
     consumers: dict[int, Any] = field(default_factory=dict)
     number: int = 0

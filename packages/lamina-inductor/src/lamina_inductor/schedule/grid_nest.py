@@ -200,20 +200,24 @@ def _is_plain(flat: Flat) -> bool:
 
 
 def grid_scatter(
-    value: Value, emitter: Emitter, target: tuple[str, tuple[Size, ...]], in_place: bool = False
+    value: Value,
+    emitter: Emitter,
+    target: tuple[str, tuple[Size, ...]],
+    in_place: bool = False,
+    before: tuple[Value, ...] = (),
 ) -> tuple[Loop, ...]:
-    """As ``scatter_nest.scatter_phases``: a copy of the input, then the updates with atomic stores.
+    """As ``scatter_nest.scatter_phases``: a copy of the input, then the updates with atomic stores, those of the
+    scatters ``before`` this one, too.
 
     Sums of several updates of one element are added in no certain order; of several that are set, one stays.
     """
-    first = () if in_place else _copied(value, emitter, target)
-    plan, updates = value.attrs, value.inputs[1]
-    axes, index = axes_over(updates.shape)
-    place = linear_index(plan.target(emitter, value, index), target[1])
-    atomic = plan.mode != "set"
-    emitter.store(
-        target[0], value.dtype, place, emitter.read(updates, index), value.dtype, mode=plan.mode, atomic=atomic
-    )
+    chain = (*before, value)
+    first = () if in_place else _copied(chain[0], emitter, target)
+    axes, index = axes_over(value.inputs[1].shape)
+    for item in chain:
+        plan, updates = item.attrs, emitter.read(item.inputs[1], index)
+        place = linear_index(plan.target(emitter, item, index), target[1])
+        emitter.store(target[0], item.dtype, place, updates, item.dtype, mode=plan.mode, atomic=plan.mode != "set")
     second, _, _ = grid_nest(emitter.statements, list(axes), axes, None)
     return (*first, *second)
 

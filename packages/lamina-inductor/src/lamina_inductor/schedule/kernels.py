@@ -130,9 +130,10 @@ def build_scatter(
     first_check: int,
     phases: Callable[..., Any] = scatter_phases,
     in_place: bool = False,
+    before: tuple[Value, ...] = (),
 ) -> BuiltKernel:
     """Write the kernel of a scatter; it stores to ``target``. ``in_place``: that is where its input lies, which it
-    changes."""
+    changes. ``before``: scatters of a chain that this one ends, which the kernel makes, too."""
     params = _Params()
 
     def where(item: Value) -> tuple[str, tuple[Size, ...]] | None:
@@ -140,9 +141,10 @@ def build_scatter(
         return None if found is None else (params.name(found.buffer, found.dtype), found.strides)
 
     emitter = Emitter(where, lambda item: None, first_check)
-    body = phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides), in_place)
+    more = (before,) if before else ()
+    body = phases(value, emitter, (params.name(target.buffer, target.dtype), target.strides), in_place, *more)
     kept = frozenset((target.buffer,)) if in_place else frozenset()
-    return _assemble((value,), params, body, [], "scatter", tuple(emitter.checks), kept)
+    return _assemble((*before, value), params, body, [], "scatter", tuple(emitter.checks), kept)
 
 
 def _assemble(

@@ -10,6 +10,7 @@ from ..lower.externs import ConvolutionPlan, GemmPlan
 from .fuse import Fusion
 from .groups import Group
 from .joins import LATE_LIMIT
+from .tables import kept_values
 from .trace import base_of, numel, rows_of, same_size
 
 __all__ = ["materialize"]
@@ -33,7 +34,9 @@ def materialize(fusion: Fusion, again: Callable[[Fusion, Any], frozenset[Value]]
     ``again(fusion, group)``: values that are computed again in a group, whatever their number of readers
     (``tables.tables_of``).
     """
-    tables = {group.number: again(fusion, group) for group in fusion.groups} if again is not None else {}
+    items = [*fusion.groups, *fusion.steps] if again is not None else []
+    tables = {item.number: again(fusion, item) for item in items}  # type: ignore[misc]
+    kept = kept_values(fusion)
     readers: dict[Value, dict[int, Any]] = {v: {} for v in fusion.required}
     live: set[Value] = set()
     for step in fusion.steps:
@@ -49,14 +52,10 @@ def materialize(fusion: Fusion, again: Callable[[Fusion, Any], frozenset[Value]]
         if type(home) is not Group:
             continue
         outside = readers.get(value)
-        stays = value in fusion.required or value.order in fusion.apart
-        if (
-            outside is not None
-            and not stays
-            and (all(value in tables.get(number, ()) for number in outside) or _recompute(fusion, value, outside, live))
-        ):
+        stays = value in kept or value.order in fusion.apart
+        if outside and not stays and _is_computed_again(fusion, value, outside, live, tables):
             for reader in outside.values():
-                reader.sources.pop(value, None)
+                _forget(fusion, reader, value)
                 for base in fusion.reads(value):
                     _read(fusion, reader, base, readers, live)
             inlined[value] = None
@@ -70,6 +69,23 @@ def materialize(fusion: Fusion, again: Callable[[Fusion, Any], frozenset[Value]]
     _sweep(fusion, live)
 
 
+def _is_computed_again(
+    fusion: Fusion, value: Value, readers: dict[int, Any], live: set[Value], tables: dict[int, frozenset[Value]]
+) -> bool:
+    if all(value in tables.get(number, ()) for number in readers):
+        return True
+    return value not in fusion.required and _recompute(fusion, value, readers, live)
+
+
+def _forget(fusion: Fusion, reader: Any, value: Value) -> None:
+    """``reader`` does not read ``value`` from memory."""
+    reader.sources.pop(value, None)
+    if type(reader) is not Group:
+        for item in reader.value.inputs[1:]:
+            if fusion.roots.get((reader.value, item)) is value:
+                del fusion.roots[reader.value, item]
+
+
 def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[int, Any]], live: set[Value]) -> None:
     value = base_of(item)
     if value.lazy and value not in fusion.where:
@@ -78,8 +94,7 @@ def _read(fusion: Fusion, reader: Any, item: Value, readers: dict[Value, dict[in
     if home is reader:
         live.add(value)
         return
-    if type(reader) is Group:
-        reader.sources[value] = None
+    reader.sources[value] = None
     if home is not None:
         readers.setdefault(value, {})[reader.number] = reader
 
@@ -167,8 +182,9 @@ def _sweep(fusion: Fusion, live: set[Value]) -> None:
                 home.consumers[group.number] = group
                 group.producers[home.number] = home
     for step in fusion.steps:
-        for item in step.value.inputs:
-            home = fusion.where.get(fusion.roots.get((step.value, item), item))
+        read = [fusion.roots.get((step.value, item), item) for item in step.value.inputs]
+        for source in (*read, *step.sources):
+            home = fusion.where.get(source)
             if home is not None:
                 home.consumers[step.number] = step
                 step.producers[home.number] = home

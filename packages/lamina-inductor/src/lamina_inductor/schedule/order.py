@@ -100,6 +100,9 @@ def readers_of(fusion: Any) -> dict[Any, list[Any]]:
             readers.setdefault(source, []).append(group)
     for (value, _), root in fusion.roots.items():
         readers.setdefault(root, []).append(fusion.where[value])
+    for step in fusion.steps:
+        for source in step.sources:
+            readers.setdefault(source, []).append(step)
     return readers
 
 

@@ -15,7 +15,7 @@ from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import elementwise_only, size_of, sizes_of
-from .changed import changed_values
+from .changed import changed_values, may_wait
 from .emitter import Unfusable
 from .epilogues import attach_epilogues, row_shape
 from .fuse import Fusion, fuse
@@ -85,6 +85,7 @@ class _Assembly:
         self.partners: dict[int, Group] = {}
         self.built: dict[int, BuiltKernel] = {}
         self.changed = changed_values(fusion)
+        self.waiting: dict[Value, list[Any]] = {}
         self.written: dict[Value, list[int]] = {}
         for number, value in lowered.writes:
             self.written.setdefault(value, []).append(number)
@@ -241,13 +242,23 @@ class _Assembly:
 
     def _add_scatter(self, steps: StepList, item: Any) -> None:
         value = item.value
-        roots = {root for (step, _), root in self.fusion.roots.items() if step is value}
+        known = set[Value]()
+        for step in (*self.waiting.get(value, ()), item):
+            known |= {root for (user, _), root in self.fusion.roots.items() if user is step.value} | set(step.sources)
 
         def place(item: Value) -> Target | None:
-            return self.place.get(item) if item.kind != "map" or item in roots else None
+            return self.place.get(item) if item in known else None
 
-        in_place = self.changed.get(value.inputs[0]) is value
-        built = build_scatter(value, place, self.place[value], len(self.checks) + 1, self.loops.scatter, in_place)
+        before = self.waiting.pop(value, [])
+        following = self.changed.get(value)
+        if following is not None and self.loops.tiles and may_wait(self.fusion, value, following, len(before)):
+            self.waiting[following] = [*before, item]
+            return
+        values = tuple([step.value for step in before])
+        in_place = self.changed.get((*values, value)[0].inputs[0]) is not None
+        built = build_scatter(
+            value, place, self.place[value], len(self.checks) + 1, self.loops.scatter, in_place, values
+        )
         for source, dim in built.checks:
             self.checks.append(check_of(len(self.checks) + 1, source, dim))
         steps.add_kernel(item, built, self.partial_buffer)

@@ -7,14 +7,16 @@ that one kernel would load against all that it would compute, since the values o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..ir.loops import Value
 from ..lower.externs import ConvolutionPlan, GemmPlan
+from ..lower.scatters import ScatterPlan
 from .groups import Group
-from .trace import base_of, numel, rows_of
+from .trace import base_of, numel, rows_of, same_size
 
-__all__ = ["tables_of"]
+__all__ = ["kept_values", "tables_of"]
 
 FEW = 8
 """A table has so many times fewer elements than the loops that read it."""
@@ -28,40 +30,72 @@ MOST, CHEAP = 1000, 8
 
 
 def tables_of(fusion: Any, reader: Any) -> frozenset[Value]:
-    """The values that ``reader``, a group, had better compute than load: with what they are made of, down to memory."""
-    if type(reader) is not Group or reader.scan is not None or not reader.sources:
+    """The values that ``reader``, a group or a scatter, had better compute than load: with what they are made of, down
+    to memory."""
+    if type(reader) is Group:
+        if reader.scan is not None or any(type(s.attrs) in (GemmPlan, ConvolutionPlan) for s in reader.sources):
+            return frozenset()  # what runs on the tiles of a product reads vectors
+        read, size = list(reader.sources), numel(reader.sizes)
+    elif type(reader.value.attrs) is ScatterPlan:
+        input, updates, *_ = reader.value.inputs
+        read = [base_of(root) for (v, item), root in fusion.roots.items() if v is reader.value and item is not input]
+        size = numel(updates.shape)
+    else:
         return frozenset()
-    if any(type(source.attrs) in (GemmPlan, ConvolutionPlan) for source in reader.sources):
-        return frozenset()  # what runs on the tiles of a product reads vectors
-    size: Any = numel(reader.sizes)
-    tables = [v for v in reader.sources if _is_computed(fusion, v) and _is_few(numel(v.shape), size)]
-    found: dict[Value, None] = {}
-    memory: dict[Value, None] = {}
+    whole = type(reader) is not Group
+    kept = kept_values(fusion)
+
+    def computed(value: Value) -> bool:
+        point = value.kind == "point" and type(fusion.where.get(value)) is Group and value not in kept
+        return point and (_is_few(numel(value.shape), size) or (whole and same_size(numel(value.shape), size)))
+
+    tables = [v for v in dict.fromkeys(read) if computed(v)]
+    closure = _closure(tables, computed)
+    if closure is None:
+        return frozenset()
+    found, memory, cost = closure
+    loads = sum(_bytes(v, size) for v in memory if v not in read)
+    saved = sum(_bytes(v, size) * (1 if _is_few(numel(v.shape), size) else 2) for v in tables)  # stored, too
+    return frozenset(found) if cost + BYTE * loads <= BYTE * saved else frozenset()
+
+
+def kept_values(fusion: Any) -> set[Value]:
+    """What must lie in memory, whatever its readers are: results, and what steps read that are no scatters."""
+    found = {v for v in fusion.lowered.outputs if type(v) is Value} | fusion.written()
+    for (step, item), root in fusion.roots.items():
+        if type(step.attrs) is not ScatterPlan or item is step.inputs[0]:
+            found.add(root)
+    return found
+
+
+def _closure(tables: list[Value], computed: Callable[[Value], bool]) -> tuple[set[Value], set[Value], int] | None:
+    """(what is computed for ``tables``, what is loaded for that, work of an element); None: it is much."""
+    found: set[Value] = set()
+    memory: set[Value] = set()
     work, cost = list(tables), 0
     while work:
         value = work.pop()
         if value in found:
             continue
-        found[value] = None
+        found.add(value)
         cost += value.cost
         if cost > MOST or value.cost > CHEAP:
-            return frozenset()
+            return None
         for item in value.inputs:
             base = base_of(item)
             if base.lazy:
                 cost += base.chain_cost
-            elif _is_computed(fusion, base) and _is_few(numel(base.shape), size):
+            elif computed(base):
                 work.append(base)
             else:
-                memory[base] = None
-    loads = sum(v.dtype.itemsize + ADDRESS for v in memory if v not in reader.sources)
-    saved = sum(v.dtype.itemsize + ADDRESS for v in tables)
-    return frozenset(found) if cost + BYTE * loads <= BYTE * saved else frozenset()
+                memory.add(base)
+    return found, memory, cost
 
 
-def _is_computed(fusion: Any, value: Value) -> bool:
-    """By a kernel, element by element."""
-    return value.kind == "point" and type(fusion.where.get(value)) is Group and value not in fusion.required
+def _bytes(value: Value, size: Any) -> int:
+    """Moved for an element, in units of what a cache gives: memory takes twice as long."""
+    each = value.dtype.itemsize + ADDRESS
+    return each if _is_few(numel(value.shape), size) else 2 * each
 
 
 def _is_few(count: Any, size: Any) -> bool:
