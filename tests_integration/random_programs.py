@@ -37,6 +37,7 @@ _VIEW = (
 _REDUCE = (
     "{a}.sum()", "{a}.sum(0)", "{a}.sum(-1, keepdim=True)", "{a}.mean()", "{a}.mean(-1)", "{a}.amax(0)", "{a}.amin(-1)",
     "{a}.max(-1)[0]", "{a}.softmax(-1)", "{a}.softmax(0)", "{a}.cumsum(0)", "{a}.logsumexp(-1)", "{a}.var(0)",
+    "{a}.cumsum(-1)", "{a}.flip(0).cumsum(0).flip(0)", "{a}.cummax(-1)[0]", "{a}.logcumsumexp(0)",
     "{a}.prod(-1)", "lamina.nn.functional.layer_norm({a}, {a}.shape[-1:])", "{a}.norm()", "{a}.log_softmax(-1)",
 )  # fmt: skip
 _MATMUL = ("{a} @ {b}", "{a} @ {a}.t()", "{a}.t() @ {b}", "{a} @ {b}.t()", "lamina.outer({a}, {b})")
