@@ -49,5 +49,4 @@ def may_wait(fusion: Any, value: Value, following: Value, before: int) -> bool:
         return False
     overwritten = {fusion.lowered.inputs[number] for number, _ in fusion.lowered.writes}
     step = fusion.where[value]
-    read = {root for (user, _), root in fusion.roots.items() if user is value} | set(step.sources)
-    return overwritten.isdisjoint(read)
+    return overwritten.isdisjoint((*fusion.roots_of(value), *step.sources))

@@ -24,7 +24,7 @@ __all__ = ["ExternStep", "Fusion", "fuse"]
 
 @dataclass(eq=False)
 class ExternStep:
-    """A value that a step of its own computes as a whole. ``sources``: what it reads for what it computes by the way."""
+    """A value that a step of its own computes as a whole. ``sources``: what values read that it computes again."""
 
     value: Value
     level: int
@@ -80,6 +80,11 @@ class Fusion:
         if self._written is None:
             self._written = {v for _, v in self.lowered.writes}
         return self._written
+
+    def roots_of(self, step: Value) -> list[Value]:
+        """What the operands of an external value are read from: those that lie in memory."""
+        found = [self.roots.get((step, item)) for item in step.inputs]
+        return [root for root in found if root is not None]
 
     # -- edges -----------------------------------------------------------------------------------------
 

@@ -28,15 +28,15 @@ MODEST_COST = 16
 """One that costs no more may be computed for up to eight times as many elements (a piece of a concatenation)."""
 
 
-def materialize(fusion: Fusion, again: Callable[[Fusion, Any], frozenset[Value]] | None = None) -> None:
+def materialize(fusion: Fusion, again: Callable[[Fusion, Any, set[Value]], frozenset[Value]] | None = None) -> None:
     """Fill ``group.stored`` and ``group.sources``; drop members and groups that nothing needs.
 
-    ``again(fusion, group)``: values that are computed again in a group, whatever their number of readers
-    (``tables.tables_of``).
+    ``again(fusion, reader, kept)``: values that are computed again in a group or a scatter, whatever their number of
+    readers (``tables.tables_of``).
     """
     items = [*fusion.groups, *fusion.steps] if again is not None else []
-    tables = {item.number: again(fusion, item) for item in items}  # type: ignore[misc]
     kept = kept_values(fusion)
+    tables = {item.number: again(fusion, item, kept) for item in items}  # type: ignore[misc]
     readers: dict[Value, dict[int, Any]] = {v: {} for v in fusion.required}
     live: set[Value] = set()
     for step in fusion.steps:
@@ -182,8 +182,7 @@ def _sweep(fusion: Fusion, live: set[Value]) -> None:
                 home.consumers[group.number] = group
                 group.producers[home.number] = home
     for step in fusion.steps:
-        read = [fusion.roots.get((step.value, item), item) for item in step.value.inputs]
-        for source in (*read, *step.sources):
+        for source in (*fusion.roots_of(step.value), *step.sources):
             home = fusion.where.get(source)
             if home is not None:
                 home.consumers[step.number] = step

@@ -244,7 +244,7 @@ class _Assembly:
         value = item.value
         known = set[Value]()
         for step in (*self.waiting.get(value, ()), item):
-            known |= {root for (user, _), root in self.fusion.roots.items() if user is step.value} | set(step.sources)
+            known.update(self.fusion.roots_of(step.value), step.sources)
 
         def place(item: Value) -> Target | None:
             return self.place.get(item) if item in known else None

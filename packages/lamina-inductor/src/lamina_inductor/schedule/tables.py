@@ -29,21 +29,19 @@ MOST, CHEAP = 1000, 8
 """Work of an element that is computed again, at most, and of each operator: others (a sine) call functions."""
 
 
-def tables_of(fusion: Any, reader: Any) -> frozenset[Value]:
+def tables_of(fusion: Any, reader: Any, kept: set[Value]) -> frozenset[Value]:
     """The values that ``reader``, a group or a scatter, had better compute than load: with what they are made of, down
-    to memory."""
+    to memory. ``kept``: see ``kept_values``."""
     if type(reader) is Group:
         if reader.scan is not None or any(type(s.attrs) in (GemmPlan, ConvolutionPlan) for s in reader.sources):
             return frozenset()  # what runs on the tiles of a product reads vectors
         read, size = list(reader.sources), numel(reader.sizes)
     elif type(reader.value.attrs) is ScatterPlan:
-        input, updates, *_ = reader.value.inputs
-        read = [base_of(root) for (v, item), root in fusion.roots.items() if v is reader.value and item is not input]
-        size = numel(updates.shape)
+        updates = reader.value.inputs[1]
+        read, size = [base_of(root) for root in fusion.roots_of(reader.value)], numel(updates.shape)
     else:
         return frozenset()
     whole = type(reader) is not Group
-    kept = kept_values(fusion)
 
     def computed(value: Value) -> bool:
         point = value.kind == "point" and type(fusion.where.get(value)) is Group and value not in kept
