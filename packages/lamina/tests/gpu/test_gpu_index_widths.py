@@ -18,6 +18,7 @@ PROGRAMS = {
     "transposed": lambda x: x.t().contiguous() + x.t(),
     "gathered": lambda x: x[lamina.arange(x.shape[0], device=x.device).flip(0)],
     "outer": lambda x: (x[:, :1] * x[:, 0]).sum(),
+    "searched": lambda x: lamina.searchsorted(x.abs().cumsum(-1), x),
     "positions": lambda x: lamina.arange(x.shape[0] * 20, device=x.device).sum() + x[0, 0],
 }
 
@@ -48,6 +49,15 @@ def test_sizes_beyond_the_limit_run_a_wider_program(
     assert [integers(p) for p in (narrow, wide)] == [{"i32"}, {"i64"}]
     assert narrow.below and not wide.below
     assert len(lamina.compiler.records()) == before + 1
+
+
+def test_searches_of_known_sizes_have_one_program(device: StubDevice) -> None:
+    device.programs.clear()
+    sequence, wanted = lamina.arange(9.0), lamina.randn(5) * 9
+    found = lamina.compile(lambda s, w: lamina.searchsorted(s, w))(sequence.cuda(), wanted.cuda())
+    same(found, lamina.searchsorted(sequence, wanted))
+    (program,) = device.programs
+    assert not program.below
 
 
 def test_many_tensors_in_one_launch(device: StubDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def _write_search(emitter: Any, value: Value, index: Index) -> Any:
     for step in reversed(range(steps)):  # count: how many elements are known to stand before the target
         tried = emitter.let(int64, "add", count, 1 << step)
         exists = emitter.let(bool_, "le", tried, length)
-        place = emitter.bind(emitter.let(int64, "sub", tried, 1), None, value)
+        place = emitter.bind(emitter.let(int64, "sub", tried, 1), sequence.shape[-1], value, check=False)
         element = emitter.masked(exists, lambda at=place: emitter.read(sequence, (*rows, at)), 0, sequence.dtype)
         before = _less(emitter, held, target, element) if behind else _less(emitter, held, element, target)
         before = emitter.let(bool_, "logical_not", before) if behind else before

@@ -143,23 +143,23 @@ class Emitter:
             return expr
         return bool(expr.value) if isinstance(expr, BooleanConstant) else self.index_value(expr, bool_)
 
-    def bind(self, value: Operand, size: Size | None, source: Value, wrap: bool = False, dim: int = 0) -> Size:
-        """Use an integer value as an index, checked against ``size`` (None: known to be right)."""
+    def bind(
+        self, value: Operand, size: Size, source: Value, wrap: bool = False, dim: int = 0, check: bool = True
+    ) -> Size:
+        """Use an integer value as an index below ``size``, checked unless it is known to be right."""
         if type(value) is int and type(size) is int and 0 <= value < size:
             return value
         value = self.named(value, int64)
         key = ("bind", value, size, wrap, self.mask)
         found = self.memo.get(key)
         if found is None:
-            upper = None if size is None else size - 1
-            if size is not None and is_index(value, size, self.known):
-                size, wrap = None, False
-            found = self.memo[key] = Symbol(self.name("at"), 0, upper)  # sizes are called s0, s1, ...
-            check = 0
-            if size is not None:
-                check = self.first_check + len(self.checks)
+            found = self.memo[key] = Symbol(self.name("at"), 0, size - 1)  # sizes are called s0, s1, ...
+            if check and not is_index(value, size, self.known):
+                number = self.first_check + len(self.checks)
                 self.checks.append((source, dim))
-            self.statements.append(BindIndex(found, value, size, wrap, check, self.mask))
+                self.statements.append(BindIndex(found, value, size, wrap, number, self.mask))
+            else:
+                self.statements.append(BindIndex(found, value, None, False, 0, self.mask))
         return found
 
     def load(self, buffer: str, dtype: DType, index: Size) -> str:
