@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from random_sorts import drawn
 from tracing import spec_of
 from triton_corpus import floats, graph_of
 from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_long
@@ -156,7 +157,9 @@ def report() -> dict[str, str | None]:
 
 
 @TRITON
-@pytest.mark.parametrize("name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS, *SYMBOLIC_ROWS])
+@pytest.mark.parametrize(
+    "name", [*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS, *SYMBOLIC_ROWS, *[f"seed {seed}" for seed in range(6)]]
+)
 def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str | None]) -> None:
     assert report[name] is None, report[name]
 
@@ -196,3 +199,13 @@ def _compiles(kernel: Any, sm: int) -> None:
     assert f".visible .entry {kernel.name}(" in compiled.ptx
     assert compiled.registers is None or 0 < compiled.registers <= 255
     assert (compiled.spills or 0) <= 64 and compiled.shared <= 99 << 10
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_with_sorts(seed: int) -> None:
+    fn, inputs = drawn(seed)
+    graph = kept_graph(fn, inputs)
+    program = TritonBackend().emit(graph)
+    assert not program.externs
+    for got, want in zip(run_program(program.program, [a.copy() for a in inputs]), wanted(graph, inputs), strict=True):
+        np.testing.assert_allclose(got, want, *((0, 0) if want.dtype.kind in "biu" else (1e-4, 1e-4)))

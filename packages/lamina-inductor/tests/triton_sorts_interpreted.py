@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import triton_interpreted as base
+from random_sorts import drawn
 from triton.runtime import interpreter
 from triton_corpus import graph_of
 from triton_sorts import LONG_SORTS, LONG_TOPK, SORT_CASES, SYMBOLIC_ROWS, TOPK_CASES, emit_long
@@ -23,6 +24,8 @@ from lamina_inductor.backends.triton.program import Scratch
 from lamina_inductor.ir.program import Operand
 from lamina_prims import operator
 from lamina_prims.modes import creating
+
+RANDOM = range(6)
 
 
 def number_wins() -> None:
@@ -96,9 +99,12 @@ def main(names: list[str]) -> None:
     base.compute_assembly()
     count_by_scalars()
     number_wins()
-    memory = Memory()
     warnings.simplefilter("ignore")
     report: dict[str, str | None] = {}
+    for seed in () if names else RANDOM:
+        fn, inputs = drawn(seed)
+        report[f"seed {seed}"] = base.check(kept_graph(fn, inputs), list(inputs))
+    memory = Memory()
     for name in names or (*SORT_CASES, *TOPK_CASES, *LONG_TOPK, *LONG_SORTS, *SYMBOLIC_ROWS):
         memory.ranges.clear()
         if name in LONG_TOPK or name in LONG_SORTS:
