@@ -91,7 +91,10 @@ def _tiled_axes(flat: Flat) -> list[Symbol]:
 
 def _shared(flat: Flat) -> list[Symbol]:
     """The last axis and the one along which most of the work is the same, if it is worth a tile: what many channels
-    read at one place, whose position takes some computing, is computed once for several of them."""
+    read at one place, whose position takes some computing, is computed once for several of them.
+
+    The last axis comes first: a backend that sees no neighbours in the indices that were looked up gives neighbouring
+    threads those along the first one."""
     last, same = flat.axes[-1], dict.fromkeys(flat.axes[:-1], 0)
     for info in flat.info.values():
         for axis in same:
@@ -101,7 +104,7 @@ def _shared(flat: Flat) -> list[Symbol]:
     several, neighbours = flat.sizes[axis], flat.sizes[last]
     if same[axis] < SHARED or type(several) is not int or (type(neighbours) is int and neighbours < FEW_NEIGHBOURS):
         return []
-    return [axis, last]
+    return [last, axis]
 
 
 def _varies(index: Any, flat: Flat) -> frozenset[Symbol]:

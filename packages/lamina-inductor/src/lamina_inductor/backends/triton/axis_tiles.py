@@ -29,9 +29,9 @@ much work as so many additions."""
 SHORT_SIDE, THREE_AREA = 16, 16384
 """The same where accesses walk memory by three axes."""
 
-SHARED_SIDE, SHARED_AREA = 16, 2048
-"""Elements of a tile along the axis that shares work, where all accesses walk memory by the last one, and of all of
-it."""
+SHARED_SIDE, SHARED_LENGTH, MANY_GATHERS = 16, 128, 8
+"""Elements of a tile along the last axis, which shares work, where all accesses walk memory by the first one, and along
+that. Half as many share it where an element looks up so many others."""
 
 OPERANDS = 3
 """A thread has 16 elements of so many operands and results, with the registers that they take, or of twice as many
@@ -74,10 +74,11 @@ def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
     extents = [upper(loop.extent) for loop in loops]
     accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
     walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]} - {None}
-    if walked == {axes[-1]}:
-        y = _side(extents[0], SHARED_SIDE)
-        x = min(SHARED_AREA // y, power(extents[1] or SHARED_AREA))
-        return Tile(x, y=y, warps=max(1, x * y // 512))
+    if len(axes) == 2 and {walked_axis(affine(s.index, frozenset(axes)), axes[0]) for s in accesses} <= {axes[0], None}:
+        loads = sum(type(s) is Load and len(as_expr(s.index).free_symbols) > 1 for s in accesses)
+        x = _side(extents[1], SHARED_SIDE if loads <= MANY_GATHERS else SHARED_SIDE // 2)
+        y = min(SHARED_LENGTH * max(1, SHARED_SIDE // (2 * x)), power(extents[0] or SHARED_LENGTH))
+        return Tile(x, y=y, warps=max(1, min(4, x * y // 256)))
     total = None if batch is None or None in extents else batch * math.prod(extents)  # type: ignore[arg-type]
     aims, area, each = _aim(_traffic(phase, axes), len(walked), extents, total)
     most = [area if e is None else power(e) for e in extents]
