@@ -142,11 +142,15 @@ def _(ct, out, input, dim):
     return (ops.where(ops.eq(zeros_seen, 0), before, ops.where(first, at_first, nothing)),)
 
 
+def _check_order(name: str, dtype: DType) -> None:
+    if dtype.kind == "complex":
+        raise TypeError(f"{name} is not defined for {dtype}: complex numbers have no order")
+
+
 def _extremum_meta(name: str) -> Any:
     def meta(input: Tensor, dim: int) -> tuple[TensorSpec, TensorSpec]:
         canonical_dim(name, dim, len(input.shape))
-        if input.dtype.kind == "complex":
-            raise TypeError(f"{name} is not defined for {input.dtype}: complex numbers have no order")
+        _check_order(name, input.dtype)
         return (
             TensorSpec(input.shape, input.dtype, None, input.device),
             TensorSpec(input.shape, int64, None, input.device),
@@ -155,10 +159,11 @@ def _extremum_meta(name: str) -> Any:
     return meta
 
 
-def _extremum_reference(ufunc: str) -> Any:
+def _extremum_reference(name: str, ufunc: str) -> Any:
     def run(input: Any, dim: int) -> tuple[Any, Any]:
         xp = array_namespace(input)
         input = xp.asarray(input)
+        _check_order(name, array_dtype(input.dtype))
         if input.ndim == 0:
             return input.copy(), xp.zeros((), xp.int64)
         best = getattr(xp, ufunc).accumulate(input, axis=dim)
@@ -179,6 +184,7 @@ def _dim_strict(op: Any) -> Any:
     return rule
 
 
+_NO_ORDER = error(TypeError, "have no order", tensor(3, dtype="complex64"), 0)
 _EXTREMA = calls(
     call(tensor(2, 3, 4, kind="distinct"), 1),
     call(tensor(3, 4, kind="distinct"), -1),
@@ -193,9 +199,9 @@ _EXTREMA = calls(
     result_names=("values", "indices"),
     names=("cummax", "Tensor.cummax"),
     meta=_extremum_meta("cummax"),
-    reference=_extremum_reference("maximum"),
+    reference=_extremum_reference("cummax", "maximum"),
     samples=_EXTREMA,
-    errors=_ERRORS,
+    errors=[*_ERRORS, _NO_ORDER],
 )
 def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """(running maximum along ``dim``, int64 position of its last occurrence so far). NaN wins."""
@@ -206,9 +212,9 @@ def cummax(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     result_names=("values", "indices"),
     names=("cummin", "Tensor.cummin"),
     meta=_extremum_meta("cummin"),
-    reference=_extremum_reference("minimum"),
+    reference=_extremum_reference("cummin", "minimum"),
     samples=_EXTREMA,
-    errors=_ERRORS,
+    errors=[*_ERRORS, _NO_ORDER],
 )
 def cummin(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """(running minimum along ``dim``, int64 position of its last occurrence so far). NaN wins."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import TensorSpec, int64
+from lamina_fx import DType, TensorSpec, int64
 
 from ..along import positions
-from ..arrays import array_namespace
+from ..arrays import array_dtype, array_namespace
 from ..dims import canonical_dim
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
@@ -22,15 +22,20 @@ __all__ = [
     "sort", "topk",
 ]  # fmt: skip
 
+_NO_ORDER = error(RuntimeError, "have no order", tensor(3, dtype="complex64"))
 _RANGE = error(IndexError, "out of range", tensor(2, 3), dim=2)
+
+
+def _check_order(dtype: DType) -> None:
+    if dtype.kind == "complex":
+        raise RuntimeError(f"sort is not defined for {dtype}: complex numbers have no order")
 
 
 def _sort_meta(
     input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> tuple[TensorSpec, TensorSpec]:
     canonical_dim("sort", dim, len(input.shape))
-    if input.dtype.kind == "complex":
-        raise RuntimeError(f"sort is not defined for {input.dtype}: complex numbers have no order")
+    _check_order(input.dtype)
     spec = TensorSpec(input.shape, input.dtype, None, input.device)
     return spec, TensorSpec(input.shape, int64, None, input.device)
 
@@ -38,6 +43,7 @@ def _sort_meta(
 def _sort_reference(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Any, Any]:
     xp = array_namespace(input)
     input = xp.asarray(input)
+    _check_order(array_dtype(input.dtype))
     if input.ndim == 0:
         return input.copy(), xp.zeros((), xp.int64)
     keys = input.astype(xp.float32) if input.dtype.kind not in "biuf" else input
@@ -65,7 +71,7 @@ def _sort_reference(input: Any, dim: int = -1, descending: bool = False, stable:
         call(tensor()),
         call(tensor(0, 3), 1),
     ),
-    errors=[_RANGE],
+    errors=[_RANGE, _NO_ORDER],
 )
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
     """(values sorted along ``dim``, int64 indices that sort it). Both have the input's shape."""
