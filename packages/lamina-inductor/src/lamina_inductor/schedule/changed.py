@@ -7,14 +7,17 @@ computes for a scatter only is stored there, too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..ir.loops import Value
+from ..lower.externs import dense_strides
 from ..lower.scatters import ScatterPlan
 from .groups import Group
 from .order import readers_of
+from .trace import base_of, chain_to_base
 
-__all__ = ["changed_values", "may_wait"]
+__all__ = ["changed_values", "may_wait", "viewed_results"]
 
 
 def changed_values(fusion: Any) -> dict[Value, Value]:
@@ -33,6 +36,24 @@ def changed_values(fusion: Any) -> dict[Value, Value]:
         is_made = input in home.stored if type(home) is Group else type(input.attrs) is ScatterPlan
         if is_made and readers.get(input) == [step] and fusion.roots.get((value, input)) is input:
             found[input] = value
+    return found
+
+
+def viewed_results(fusion: Any, place: Mapping[Value, Any]) -> dict[Value, Any]:
+    """Scatter -> the group that only copies its result, reshaped, to a place of its own (``place``) of the same size:
+    the scatter may write there."""
+    readers = readers_of(fusion)
+    found: dict[Value, Any] = {}
+    for group in fusion.groups:
+        if len(group.members) != 1 or len(group.stored) != 1 or len(group.sources) != 1:
+            continue
+        (value,), (source,) = group.stored, group.sources
+        reshaped = value.kind == "map" and all(item.op == "reshape" for item in chain_to_base(value))
+        if not reshaped or base_of(value) is not source or type(source.attrs) is not ScatterPlan:
+            continue
+        target = place.get(value)
+        if readers.get(source) == [group] and target is not None and target.strides == dense_strides(value):
+            found[source] = group
     return found
 
 

@@ -43,7 +43,7 @@ def _is_natural(value: Operand, known: Definitions) -> bool:
         return any(_is_natural(a, known) for a in stmt.args)
     if stmt.op in ("minimum", "add", "mul", "constant"):
         return all(_is_natural(a, known) for a in stmt.args)
-    return stmt.op == "where" and all(_is_natural(a, known) for a in stmt.args[1:])
+    return stmt.op == "where" and all(_is_natural(a, known) for a in _chosen(stmt, known))
 
 
 def _most(value: Operand, known: Definitions) -> Any:
@@ -55,6 +55,9 @@ def _most(value: Operand, known: Definitions) -> Any:
         return None
     if type(stmt) is IndexValue:
         return stmt.expr
+    if stmt.op == "where":
+        taken = _chosen(stmt, known)
+        return _most(taken[0], known) if len(taken) == 1 else None
     bounds = [_most(a, known) for a in stmt.args]
     if stmt.op == "minimum":
         return min([b for b in bounds if b is not None], key=lambda b: type(b) is not int, default=None)
@@ -64,3 +67,12 @@ def _most(value: Operand, known: Definitions) -> Any:
         return None
     left, right = bounds
     return left + right if stmt.op == "add" else left * right
+
+
+def _chosen(stmt: Let, known: Definitions) -> tuple[Operand, ...]:
+    """What a ``where`` may give: where it asks whether an index is negative that is not, the other one."""
+    condition, yes, no = stmt.args
+    asked = known.get(condition) if type(condition) is str else None
+    if type(asked) is Let and asked.op == "lt" and asked.args[1] == 0 and _is_natural(asked.args[0], known):
+        return (no,)
+    return yes, no

@@ -15,7 +15,7 @@ from ..lower.graph import LoweredGraph, lower_graph
 from ..lower.layout import choose_layouts
 from ..lower.scatters import ScatterPlan
 from ..lower.table import elementwise_only, size_of, sizes_of
-from .changed import changed_values, may_wait
+from .changed import changed_values, may_wait, viewed_results
 from .emitter import Unfusable
 from .epilogues import attach_epilogues, row_shape
 from .fuse import Fusion, fuse
@@ -86,6 +86,7 @@ class _Assembly:
         self.built: dict[int, BuiltKernel] = {}
         self.changed = changed_values(fusion)
         self.waiting: dict[Value, list[Any]] = {}
+        self.done: set[int] = set()
         self.written: dict[Value, list[int]] = {}
         for number, value in lowered.writes:
             self.written.setdefault(value, []).append(number)
@@ -93,6 +94,7 @@ class _Assembly:
     def run(self) -> Program:
         self._inputs()
         self._outputs()
+        self._views()
         steps = StepList(self.fusion)
         order, sinks = order_steps(self.fusion, self.loops.tiles)
         order, self.epilogues = attach_epilogues(order, sinks)
@@ -142,6 +144,16 @@ class _Assembly:
         else:
             self.targets.setdefault(value, []).append(target)
 
+    def _views(self) -> None:
+        """Scatters whose results are given away reshaped lie there at once."""
+        results = {v: t[0] for v, t in self.targets.items() if len(t) == 1 and v not in self.written}
+        for value, group in viewed_results(self.fusion, results).items():
+            if value in self.place:
+                continue
+            (result,) = group.stored
+            self.place[value] = Target(self.place[result].buffer, value.dtype, dense_strides(value))
+            self.done.add(group.number)
+
     def _temporary(self, value: Value) -> Target:
         self.temporaries += 1
         return self._buffer(value, f"t{self.temporaries}", "workspace", dense_strides(value))
@@ -188,7 +200,8 @@ class _Assembly:
 
     def _add_step(self, steps: StepList, item: Any, writes: dict[int, Value]) -> None:
         if type(item) is Group:
-            self._add_group(steps, item, writes)
+            if item.number not in self.done:
+                self._add_group(steps, item, writes)
             return
         partner = self.partners.get(item.number)
         if partner is not None:
