@@ -191,6 +191,20 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "embedding": (lambda w, i: ops.mul(ops.embedding(i, w), 2.0), (floats(10, 8), RNG.integers(0, 10, (3, 4))), 1),
     "gather": (lambda x, i: ops.gather(x, 1, i), (floats(6, 9), RNG.integers(0, 9, (6, 4))), 1),
     "gather with wrapping": (lambda x, i: ops.index(x, (i,)), (floats(6, 9), np.array([-1, 0, 5, -6])), 1),
+    "samples of images": (
+        lambda x, g: (ops.grid_sample(x, g, "bilinear", "reflection", True), ops.grid_sample(x, g, "nearest")),
+        (floats(2, 20, 7, 9), RNG.uniform(-1.2, 1.2, (2, 8, 6, 2)).astype(np.float32)), 2,
+    ),
+    "cubic samples of many channels": (
+        lambda x, g: ops.grid_sample(x, g, "bicubic", "border"),
+        (floats(1, 40, 9, 11), RNG.uniform(-1.2, 1.2, (1, 16, 12, 2)).astype(np.float32)), 1,
+    ),
+    "scatters of a chain": (
+        lambda x, i, u, v, w: ops.index_put(
+            ops.index_put(ops.mul(x, 2.0), (i,), ops.mul(u, w), True), (ops.clamp(i, 1, 4),), ops.neg(v), True
+        ),
+        (floats(6, 40), RNG.integers(0, 6, 70), floats(70, 40), floats(70, 40), floats(70, 1)), 2,
+    ),
     "scatter": (
         lambda x, i, u: ops.index_put(x, (i,), u, True), (floats(6, 9), np.array([1, 0, 1]), floats(3, 9)), 2,
     ),

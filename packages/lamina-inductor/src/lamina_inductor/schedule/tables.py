@@ -21,8 +21,9 @@ __all__ = ["kept_values", "tables_of"]
 FEW = 8
 """A table has so many times fewer elements than the loops that read it."""
 
-BYTE = 5
-"""Operators that take as long as loading a byte from the cache, and the address of an element in bytes."""
+BYTE = 10
+"""Operators that take as long as loading a byte from the cache (some of them are done once for several elements: see
+``tiled_nest``), and the address of an element in bytes."""
 ADDRESS = 2
 
 MOST, CHEAP = 1000, 8
