@@ -14,8 +14,9 @@ from triton_corpus import floats, graph_of
 from triton_symbolic import CASES
 from triton_tiles import ROW_CASES, TILE_CASES
 
-from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, int8
+from lamina_fx import Graph, GraphBuilder, Interpreter, TensorSpec, bfloat16, float32, int8
 from lamina_inductor.backends.triton import TritonBackend
+from lamina_inductor.backends.triton.tiles import Tile
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_prims import decompose, operator, ops
 from lamina_prims.modes import creating
@@ -113,3 +114,30 @@ def test_inputs_are_written_after_they_were_read(case: str) -> None:
         stored = re.findall(r"tl\.store\((b\d)", kernel.source)
         waits = any(f"tl.load({b}" in kernel.source for b in stored) and kernel.tile.y > 0
         assert ("tl.debug_barrier()" in kernel.source) == waits
+
+
+def turned(*shape: int) -> tuple[tuple[int, ...], Any]:
+    return shape, lambda x: ops.contiguous(ops.permute(x, (1, 0)))
+
+
+TILES: dict[str, tuple[tuple[tuple[int, ...], Any], Any, Tile]] = {
+    "squares": (turned(8192, 8192), float32, Tile(64, y=64, warps=8)),
+    "larger ones of half numbers": (turned(8192, 8192), bfloat16, Tile(128, y=128, warps=16)),
+    "longer rows where they begin anywhere": (turned(8191, 8193), float32, Tile(128, y=64, warps=8)),
+    "small ones where there are few": (turned(512, 512), float32, Tile(32, y=32, warps=2)),
+    "few rows": (turned(1 << 20, 3), float32, Tile(2048, y=4, warps=8)),
+    "bytes of few channels, flat": (turned(1 << 20, 3), int8, Tile(1024, warps=4)),
+    "small blocks, flat": (
+        ((1 << 16, 16, 16), lambda x: ops.contiguous(ops.permute(x, (0, 2, 1)))), float32, Tile(1024, warps=4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TILES)
+def test_tiles(case: str) -> None:
+    (shape, fn), dtype, tile = TILES[case]
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec(shape, dtype)))
+    graph.output((fn(x).node,))
+    (kernel,) = TritonBackend().emit(decompose(graph, level="prims")).kernels
+    assert kernel.tile == tile
