@@ -165,7 +165,7 @@ def _gemm(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu) -> float:
 def _in_turns(problem: GemmProblem, candidate: GemmCandidate, gpu: Gpu, tiles: int, flops: float) -> float:
     """Seconds where two groups of warps make tiles in turn: the products follow each other without a pause, unless what
     is behind them takes longer."""
-    product = flops / (gpu.rates[problem.arithmetic] / gpu.multiprocessors * 0.85)
+    product = flops / (gpu.rates[problem.arithmetic] / gpu.multiprocessors * 0.8)
     area = candidate.block_m * candidate.block_n
     size = problem.epilogue_bytes or _BYTES[problem.dtype]
     stored = area * size / (gpu.memory / gpu.multiprocessors)

@@ -25,8 +25,9 @@ _SINGLE = (
     (64, 16, 32, 2, 3), (16, 16, 32, 1, 3),
 )  # fmt: skip
 
-_IN_TURNS: tuple[tuple[int, int, int, int, int], ...] = ()
-"""Of a group of warps; its results have shared memory of their own."""
+_IN_TURNS: tuple[tuple[int, int, int, int, int], ...] = ((128, 128, 64, 4, 5),)
+"""Of a group of warps; its results have shared memory of their own. (More than two results or operands beside the
+product are no faster than the library's product and a kernel, and take longer to compile.)"""
 
 _SPLITS = (2, 4, 8, 16, 32)
 
@@ -41,7 +42,7 @@ def candidates(problem: Problem) -> tuple[Candidate, ...]:
             continue
         result.append(base)
         result.extend(_variants(problem, base))
-    if problem.overlaps:
+    if problem.overlaps and problem.epilogue_bytes <= 4:
         found = [GemmCandidate(*row, descriptors=True, overlapped=True) for row in _IN_TURNS]
         result.extend(c for c in found if _is_sized(c.block_m, problem.m) and _is_sized(c.block_n, problem.n))
     if not problem.taps:
