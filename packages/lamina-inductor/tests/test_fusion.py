@@ -63,6 +63,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
         ]),
         (floats(4, 9), RNG.integers(0, 9, (4, 6)), RNG.integers(0, 9, (4, 6)), floats(4, 6)), 1,
     ),
+    "one element of each row": (
+        lambda x, i: (ops.sum(t := ops.exp(x), 1), ops.gather(t, 1, i)), (floats(6, 8), RNG.integers(0, 8, (6, 1))), 1,
+    ),
     "dropout-like": (
         lambda s, x: ops.where(ops.lt(ops.convert_element_type(ops.philox(s, (6, 8)), float32), 2.0**31), x, 0.0),
         (np.array([1, 2]), floats(6, 8)), 1,
@@ -79,6 +82,17 @@ def test_kernels(case: str) -> None:
         assert_same(have, wanted)
     assert len(program.kernels) == kernels
     assert len(program.steps) == 1
+
+
+def test_one_element_of_some_rows() -> None:
+    def function(x: Any, i: Any) -> Any:
+        t = ops.exp(x)
+        return ops.sum(t, 1), ops.gather(t, 1, i)
+
+    args = floats(6, 8), RNG.integers(0, 8, (4, 1))
+    _, got = compiled(function, *args)
+    for have, wanted in zip(got, function(*args), strict=True):
+        assert_same(have, wanted)
 
 
 @pytest.mark.parametrize(

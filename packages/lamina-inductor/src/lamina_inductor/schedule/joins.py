@@ -11,7 +11,7 @@ from ..ir.loops import Index, Value
 from ..lower.externs import GemmPlan
 from ..lower.sorts import is_first_part
 from .groups import Group, free
-from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel
+from .trace import base_of, chain_to_base, forward_index, index_above, is_bijective, numel, same_size
 
 __all__ = [
     "candidates",
@@ -196,6 +196,9 @@ def place_gather(fusion: Any, value: Value) -> bool:
         return False
     if not (type(value.shape[dim]) is int and value.shape[dim] == 1):
         return False
+    rows = value.inputs[0].shape
+    if not all(d == dim or same_size(a, b) for d, (a, b) in enumerate(zip(value.shape, rows, strict=True))):
+        return False  # it may take less than the input has along the other dimensions, too
     probe = Symbol("probe", 0)
     wanted = forward_index(chain, (*full[:dim], probe, *full[dim + 1 :]))
     index = (*full[:dim], 0, *full[dim + 1 :])
