@@ -125,7 +125,7 @@ TILES: dict[str, tuple[tuple[tuple[int, ...], Any], Any, Tile]] = {
     "larger ones of half numbers": (turned(8192, 8192), bfloat16, Tile(128, y=128, warps=16)),
     "longer rows where they begin anywhere": (turned(8191, 8193), float32, Tile(128, y=64, warps=8)),
     "small ones where there are few": (turned(512, 512), float32, Tile(32, y=32, warps=2)),
-    "few rows": (turned(1 << 20, 3), float32, Tile(2048, y=4, warps=8)),
+    "few rows": (turned(1 << 20, 3), float32, Tile(1024, y=4, warps=8)),
     "bytes of few channels, flat": (turned(1 << 20, 3), int8, Tile(1024, warps=4)),
     "small blocks, flat": (
         ((1 << 16, 16, 16), lambda x: ops.contiguous(ops.permute(x, (0, 2, 1)))), float32, Tile(1024, warps=4),

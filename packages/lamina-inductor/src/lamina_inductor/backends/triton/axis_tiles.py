@@ -107,7 +107,8 @@ def _aim(traffic: _Traffic, walked: int, extents: list[int | None], total: int |
         many = total is None or total >= FEW_PROGRAMS * NARROW_SIDE**2
         if many and all(e is None or e >= LONG for e in extents):
             return [NARROW_SIDE] * len(extents), NARROW_SIDE**2, 2 * each
-    if each == 16 and not traffic.narrow and not traffic.aligned:  # longer rows have fewer ends
+    long = all(e is None or e >= 2 * SIDE for e in extents)
+    if long and each == 16 and not traffic.narrow and not traffic.aligned:  # longer rows have fewer ends
         return [SIDE] * (len(extents) - 1) + [2 * SIDE], 2 * AREA, 2 * each
     return [SIDE] * len(extents), AREA, each
 
