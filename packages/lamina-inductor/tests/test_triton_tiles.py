@@ -141,3 +141,14 @@ def test_tiles(case: str) -> None:
     graph.output((fn(x).node,))
     (kernel,) = TritonBackend().emit(decompose(graph, level="prims")).kernels
     assert kernel.tile == tile
+
+
+def test_values_of_many_neighbours_are_not_read_across() -> None:
+    """Heads of 64 channels side by side and a number of each head and row: whole lines of channels, as without it."""
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((128, 2048, 64), bfloat16)))
+    y = GraphBuilder(graph).proxy(graph.placeholder("y", spec=TensorSpec((128, 2048, 1), float32)))
+    total = ops.sum(ops.where(ops.gt(y, 0.0), x, 0.0), 1, keepdim=True)
+    graph.output((ops.add(x, total).node,))
+    (launch,) = TritonBackend().emit(decompose(graph, level="prims")).launches
+    assert launch.kernel.tile.x >= 32

@@ -207,19 +207,27 @@ def walks_kept(phase: Loop, r: Symbol) -> bool:
 
 def walks(phase: Loop, r: Symbol) -> list[tuple[Load | Store, int, int]]:
     """The accesses that step along both axes, and whether a step along the kept one, and along the reduced one, goes to
-    a neighbour in memory (1, or 0)."""
+    a neighbour in memory (1, or 0). Of what many neighbours along the kept axis share (a value of a head, for all of
+    its channels), a tile reads one line."""
     axes = {phase.axis, *(stmt.axis for stmt in walk(phase.body) if isinstance(stmt, Loop))}
     return [
         (s, _step(s.index, phase.axis, axes), _step(s.index, r, axes))
         for s in walk(phase.body)
-        if isinstance(s, (Load, Store)) and {phase.axis, r} <= as_expr(s.index).free_symbols
+        if isinstance(s, (Load, Store))
+        and {phase.axis, r} <= as_expr(s.index).free_symbols
+        and _distance(s.index, phase.axis, axes)
     ]
 
 
 def _step(index: Expr, axis: Symbol, axes: set[Symbol]) -> int:
-    """1 when the next element along the axis is the next one in memory, or the one before, at the start of a tile.
+    """1 when the next element along the axis is the next one in memory, or the one before, at the start of a tile."""
+    return 1 if abs(_distance(index, axis, axes)) == 1 else 0
+
+
+def _distance(index: Expr, axis: Symbol, axes: set[Symbol]) -> int:
+    """How far the next element along the axis is in memory, at the start of a tile.
 
     Sizes are not 0 there, though they may be: an index may be divided by one.
     """
     start: dict[Expr, int] = {s: 0 if s in axes else SOME_SIZE for s in index.free_symbols}
-    return 1 if abs(index.evaluate(start | {axis: 1}) - index.evaluate(start)) == 1 else 0
+    return index.evaluate(start | {axis: 1}) - index.evaluate(start)
