@@ -16,8 +16,8 @@ from .views import map_value
 __all__ = ["SortPlan", "fits_tile", "is_first_part", "longest_row", "sorted_value"]
 
 LONGEST, LONGEST_WIDE = 4096, 2048
-"""Elements of a row that is sorted in a tile, and of one with keys of 64 bits, which are exchanged beside their places:
-a network of ``n`` elements has ``log2(n) * (log2(n) + 1) / 2`` steps, each of them text for the compiler."""
+"""Elements of a row that is sorted in a tile: with keys of 16 bits, or where only its first part is wanted, and with
+longer keys. Beyond that, runs of 1024 that are merged take less time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class SortPlan:
     count: Size | None = None
 
 
-def longest_row(dtype: DType) -> int:
-    """Elements of the longest row of ``dtype`` that is sorted in a tile."""
-    return LONGEST_WIDE if dtype.itemsize == 8 else LONGEST
+def longest_row(dtype: DType, part: bool = False) -> int:
+    """Elements of the longest row of ``dtype`` that is sorted in a tile, or of which a ``part`` is wanted."""
+    return LONGEST if dtype.itemsize <= (4 if part else 2) else LONGEST_WIDE
 
 
-def fits_tile(size: Size, dtype: DType) -> bool:
+def fits_tile(size: Size, dtype: DType, part: bool = False) -> bool:
     """Is a row of ``size`` elements certainly no longer than that?"""
     upper: Any = size.range()[1] if isinstance(size, Expr) else size
     upper = upper.value if type(upper) is Integer else upper
-    return type(upper) is int and upper <= longest_row(dtype)
+    return type(upper) is int and upper <= longest_row(dtype, part)
 
 
 @lowers("sort")

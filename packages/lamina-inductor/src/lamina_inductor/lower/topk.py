@@ -27,7 +27,7 @@ def _topk(call: Call) -> Value:
         return _with(filled(call, shape, 0, input.dtype), filled(call, shape, 0, int64))
     if _is_one(size):
         return _same(call, input)
-    if not call.supports("sort", input.dtype) or not fits_tile(size, input.dtype):
+    if not call.supports("sort", input.dtype) or not fits_tile(size, input.dtype, True):
         return host_call(call)
     part = None if count is size or (type(count) is int and count == size) else count
     plans = [SortPlan(bool(call["largest"]), places, part) for places in (False, True)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lamina_fx import DType, int64
 
-from ...ir.kernel import Load, Loop, Sort, walk
+from ...ir.kernel import Accumulate, IndexValue, Let, Load, Loop, Sort, walk
 from .sort_words import element_text, key_bits, key_lines, place_text, word_text
 from .tiles import Tile, power, upper, walks_kept
 
@@ -27,9 +27,9 @@ __all__ = ["choose_sort_tile", "layout_text", "write_sort"]
 
 _FULL = frozenset("xr")
 
-PER_THREAD, PER_THREAD_WIDE, PER_THREAD_SHORT = 32, 16, 8
-"""Elements of a thread: the more, the fewer exchanges go between warps, as far as registers reach; of keys of 64 bits,
-and of rows that a warp holds in any case."""
+PER_THREAD, PER_COLUMN, SHORT = {1: 64, 2: 64, 4: 32, 8: 16}, 16, 8
+"""Elements of a thread, by the bytes of one: the more, the fewer exchanges go between warps, as far as registers reach;
+those of columns side by side, and of rows that a warp holds in any case."""
 
 ONE_WARP, SHORT_ROW = 256, 128
 """Rows so short are held by a warp; of still shorter ones a program has several, in four warps."""
@@ -46,20 +46,17 @@ def choose_sort_tile(phase: Loop, extent: int | None) -> Tile | None:
     loop = next(s for s in phase.body if type(s) is Loop)
     columns = max(2, power(upper(loop.extent) or 1))
     rows = UNKNOWN_ROWS if extent is None else power(extent)
-    wide = any(not s.places and s.dtype.itemsize == 8 for s in sorts) or _loads_wide(phase)
-    per_thread = PER_THREAD_WIDE if wide else PER_THREAD
     if walks_kept(phase, loop.axis):
         x = max(1, min(rows, 4, 4096 // columns))
-        return Tile(x, columns, True, max(1, min(16, x * columns // 256)))
+        return Tile(x, columns, True, max(1, min(16, x * columns // (32 * PER_COLUMN))))
+    dtypes = {s.name: s.dtype for s in walk(phase.body) if type(s) in (Let, Load, IndexValue, Sort)}
+    sums = {a.name: a.dtype for s in walk(phase.body) if type(s) is Loop for a in s.accumulators}
+    dtypes |= sums | {s.running: sums[s.accumulator] for s in walk(phase.body) if type(s) is Accumulate and s.running}
+    per_thread = min([PER_THREAD[dtypes[s.value].itemsize] for s in sorts])
     if columns > ONE_WARP:
         return Tile(1, columns, True, max(1, columns // (32 * per_thread)))
-    x = 1 if columns > SHORT_ROW else max(1, min(rows, 128 * PER_THREAD_SHORT // columns))
-    return Tile(x, columns, True, max(1, min(4, x * columns // (32 * PER_THREAD_SHORT))))
-
-
-def _loads_wide(phase: Loop) -> bool:
-    """Is a row of eight bytes an element loaded? (Keys of 64 bits are those of such rows.)"""
-    return any(type(s) is Load and s.dtype.itemsize == 8 for s in walk(phase.body))
+    x = 1 if columns > SHORT_ROW else max(1, min(rows, 128 * SHORT // columns))
+    return Tile(x, columns, True, max(1, min(4, x * columns // (32 * SHORT))))
 
 
 # -- text ------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ __all__ = ["is_long_sort", "sort_launches"]
 RUN, RUN_WARPS = 1024, 1
 """Elements of a run that is sorted in a tile."""
 
-TILE, TILE_WARPS = 2048, 2
+TILE, TILE_WARPS = 1024, 1
 """Elements of two merged runs that a program writes, at most all of two first runs."""
 
 LONGEST = 1 << 20

@@ -43,7 +43,7 @@ CANDIDATES = 1024
 LEAST, LONGEST = 8192, 60000
 """Elements of a part that is worth a program, and of one with words of 32 bits (16 of them for the place)."""
 
-PER_UNIT = 4
+PER_UNIT = 2
 """Programs for each multiprocessor, up to which rows are cut."""
 
 
