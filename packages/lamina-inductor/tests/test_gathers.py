@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tracing import copied, spec_of, trace
 
-from lamina_fx import Graph, GraphBuilder
+from lamina_fx import Graph, GraphBuilder, int64
 from lamina_inductor.backends.triton import TritonBackend
 from lamina_inductor.ir.interpret_program import run_program
 from lamina_inductor.ir.kernel import BindIndex, Load, Store, walk
@@ -93,10 +93,29 @@ def test_tables_that_are_results_are_stored_once() -> None:
     assert len(built(GRID_LOOPS, both, floats(40, 50), floats(50)).outputs) == 2
 
 
-def test_work_of_a_place_is_shared_by_channels_in_a_tile() -> None:
-    program = TritonBackend().emit(trace(sampled("bicubic", "zeros"), floats(2, 64, 32, 32), floats(2, 32, 32, 2))[0])
-    (kernel,) = program.kernels
-    assert (kernel.tile.y, kernel.tile.x) == (128, 8)
+def test_a_program_looks_up_neighbours_in_one_image() -> None:
+    graph, _ = trace(sampled("bicubic", "zeros"), floats(8, 64, 128, 128), floats(8, 128, 128, 2))
+    (kernel,) = TritonBackend().emit(graph).kernels
+    assert (kernel.tile.y, kernel.tile.x) == (4096, 1)
+    few, _ = trace(sampled("bicubic", "zeros"), floats(1, 16, 64, 64), floats(1, 64, 64, 2))
+    (kernel,) = TritonBackend().emit(few).kernels
+    assert (kernel.tile.y, kernel.tile.x) == (128, 1)
+
+
+def test_what_is_added_at_a_place_is_shared_by_channels_in_a_tile() -> None:
+    def spread(ct: Any, place: Any, base: Any) -> Any:
+        inside = ops.logical_and(ops.lt(place, 30.0), ops.ge(place, 0.0))
+        scale = place
+        for step in range(8):
+            scale = ops.mul(ops.add(scale, float(step)), ops.sub(place, scale))
+        at = ops.convert_element_type(ops.floor(ops.where(inside, place, 0.0)), int64)
+        index = ops.expand(ops.reshape(ops.clamp(at, 0, 30), (1, 512)), (64, 512))
+        return ops.scatter_add(base, 1, index, ops.where(inside, ops.mul(ct, scale), 0.0))
+
+    graph, _ = trace(spread, floats(64, 512), floats(512), floats(64, 31))
+    kernel = TritonBackend().emit(graph).kernels[-1]
+    assert (kernel.tile.y, kernel.tile.x) == (128, 16)
+    assert 'sem="relaxed"' in kernel.source
 
 
 # -- checks ----------------------------------------------------------------------------------------------

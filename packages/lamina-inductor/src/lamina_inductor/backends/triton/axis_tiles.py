@@ -29,9 +29,13 @@ much work as so many additions."""
 SHORT_SIDE, THREE_AREA = 16, 16384
 """The same where accesses walk memory by three axes."""
 
-SHARED_SIDE, SHARED_LENGTH, MANY_GATHERS = 16, 128, 8
-"""Elements of a tile along the last axis, which shares work, where all accesses walk memory by the first one, and along
-that. Half as many share it where an element looks up so many others."""
+SHARED_SIDE, SHARED_LENGTH = 16, 128
+"""Elements of a tile along the last axis, which shares work, and along the first one, by which all accesses walk
+memory, where updates are added up."""
+
+IMAGE_LENGTH = 4096
+"""The same of one place of the last axis where elements are looked up: they lie in one image then, of which a
+multiprocessor keeps what it has read. That is worth more than to share work."""
 
 OPERANDS = 3
 """A thread has 16 elements of so many operands and results, with the registers that they take, or of twice as many
@@ -75,10 +79,7 @@ def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
     accesses = [s for s in walk(phase.body) if isinstance(s, (Load, Store))]
     walked = {axes[-1], *[walked_axis(affine(s.index, frozenset(axes)), axes[-1]) for s in accesses]} - {None}
     if len(axes) == 2 and {walked_axis(affine(s.index, frozenset(axes)), axes[0]) for s in accesses} <= {axes[0], None}:
-        loads = sum(type(s) is Load and len(as_expr(s.index).free_symbols) > 1 for s in accesses)
-        x = _side(extents[1], SHARED_SIDE if loads <= MANY_GATHERS else SHARED_SIDE // 2)
-        y = min(SHARED_LENGTH * max(1, SHARED_SIDE // (2 * x)), power(extents[0] or SHARED_LENGTH))
-        return Tile(x, y=y, warps=max(1, min(4, x * y // 256)))
+        return _shared_tile(any(type(s) is Store and s.atomic for s in accesses), batch, *extents)
     total = None if batch is None or None in extents else batch * math.prod(extents)  # type: ignore[arg-type]
     aims, area, each = _aim(_traffic(phase, axes), len(walked), extents, total)
     most = [area if e is None else power(e) for e in extents]
@@ -90,6 +91,19 @@ def choose_axis_tile(phase: Loop, batch: int | None) -> Tile | None:
     y, x = sides[-2:]
     warps = max(1, min(16, math.prod(sides) // (32 * each)))
     return Tile(x, y=y, z=sides[0] if len(sides) == 3 else 0, warps=warps)
+
+
+def _shared_tile(adds: bool, batch: int | None, length: int | None, several: int | None) -> Tile:
+    """Of a phase in which elements along the last axis share work. ``adds``: to what others add to, too."""
+    if adds:
+        x = _side(several, SHARED_SIDE)
+        y = min(SHARED_LENGTH, power(length or SHARED_LENGTH))
+        return Tile(x, y=y, warps=max(1, x * y // 512))
+    y = min(IMAGE_LENGTH, power(length or IMAGE_LENGTH))
+    if batch is not None and length is not None and several is not None:
+        while y > SHARED_LENGTH and batch * several * -(-length // y) < FEW_PROGRAMS:
+            y //= 2
+    return Tile(1, y=y, warps=max(1, y // 256))
 
 
 def _aim(traffic: _Traffic, walked: int, extents: list[int | None], total: int | None) -> tuple[list[int], int, int]:

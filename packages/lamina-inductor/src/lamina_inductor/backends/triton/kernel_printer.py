@@ -318,7 +318,8 @@ class PhaseWriter:
         place = address_text(stmt.buffer, self.widened(self.index(stmt.index), shape, want))
         call = "store" if stmt.mode == "set" else _atomic(stmt.mode, dtype)
         value = self.operand(stmt.value, dtype, typed=True)
-        hint = streaming(self, stmt) if stmt.mode == "set" else ""
+        # what a kernel adds up is read by later ones only: no update waits for others
+        hint = streaming(self, stmt) if stmt.mode == "set" else ', sem="relaxed"'
         self.add(f"tl.{call}({place}, {value}{f', {mask}' if mask else ''}{hint})")
 
 
