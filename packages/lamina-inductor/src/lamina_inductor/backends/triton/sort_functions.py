@@ -71,7 +71,8 @@ def lm_late_flip(n: tl.constexpr, own: tl.constexpr, stage):
 @triton.jit
 def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     h = lm_spread(x, n, high, low)
-    unrolled: tl.constexpr = n if n < 9 else own
+    most: tl.constexpr = 11 if x.dtype.primitive_bitwidth == 32 else 9
+    unrolled: tl.constexpr = n if n < most else own
     for stage in tl.static_range(1, unrolled + 1):
         for step in tl.static_range(stage):
             y = lm_partner(h, n, stage - 1 - step)
