@@ -90,8 +90,9 @@ def _tiled_axes(flat: Flat) -> list[Symbol]:
 
 
 def _shared(flat: Flat) -> list[Symbol]:
-    """The last axis and the one along which most of the work is the same, if it is worth a tile: what many channels
-    read at one place, whose position takes some computing, is computed once for several of them.
+    """The last axis and the one along which most of the work is the same, if there is much: what many channels read at
+    one place, whose position takes some computing. A backend may do it once for several of them, or have a program stay
+    in one image.
 
     The last axis comes first: a backend that sees no neighbours in the indices that were looked up gives neighbouring
     threads those along the first one."""
