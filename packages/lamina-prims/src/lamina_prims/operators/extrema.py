@@ -10,6 +10,7 @@ from lamina_fx import TensorSpec, int64
 
 from ..arrays import array_dtype, array_namespace, plain_float
 from ..dims import canonical_dim, numel
+from ..ordering import ordered
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, reduction, tensor
 from ..types import Tensor
@@ -23,6 +24,7 @@ __all__: list[str] = []
 
 def _place(name: str) -> dict[str, Any]:
     def meta(input: Any, dim: int | None = None, keepdim: bool = False) -> TensorSpec:
+        ordered(name, input.dtype)
         ndim = len(input.shape)
         dims = tuple(range(ndim)) if dim is None else (canonical_dim(name, dim, ndim),) if ndim else ()
         if any(type(input.shape[d]) is int and input.shape[d] == 0 for d in dims):
@@ -42,7 +44,10 @@ def _place(name: str) -> dict[str, Any]:
         "meta": meta,
         "reference": run,
         "samples": samples,
-        "errors": [error(IndexError, "out of range", tensor(2), 2)],
+        "errors": [
+            error(IndexError, "out of range", tensor(2), 2),
+            error(RuntimeError, "have no order", tensor(3, dtype="complex64")),
+        ],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from lamina_fx import DType, TensorSpec, bool_, int64, uint8
 
 from ..arrays import array_dtype, array_namespace, element_type, numpy_dtype, plain_float
 from ..dims import canonical_dims
+from ..ordering import ordered
 from ..registry import both, composite, ops, primitive
 from ..samples import call, calls, error, reduction, tensor
 from ..types import Shape, Size, Tensor
@@ -48,10 +50,6 @@ def _truth(dtype: DType) -> DType:
     return uint8 if dtype is uint8 else bool_
 
 
-def _same(dtype: DType) -> DType:
-    return dtype
-
-
 def _meta(name: str, result: Callable[[DType], DType], needs_elements: bool = False) -> Callable[..., TensorSpec]:
     def meta(input: Any, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> TensorSpec:
         dims = canonical_dims(name, dim, len(input.shape))
@@ -87,6 +85,7 @@ def _facets(
         "errors": [
             error(IndexError, "out of range", tensor(2, 3), 2),
             error(RuntimeError, "multiple times", tensor(2, 3), (0, 0)),
+            *([error(RuntimeError, "have no order", tensor(3, dtype="complex64"))] if needs_elements else []),
         ],
     }
 
@@ -166,7 +165,7 @@ def _(input, dim=None, keepdim=False, *, dtype=None):
 
 @primitive(
     names=both("amax"),
-    **_facets("amax", "max", _same, True),
+    **_facets("amax", "max", partial(ordered, "amax"), True),
     samples=reduction(kind="distinct", empty=False, dtypes=("float32", "float64", "int64")),
 )
 def amax(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -> Tensor:
@@ -176,7 +175,7 @@ def amax(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -
 
 @primitive(
     names=both("amin"),
-    **_facets("amin", "min", _same, True),
+    **_facets("amin", "min", partial(ordered, "amin"), True),
     samples=reduction(kind="distinct", empty=False, dtypes=("float32", "float64", "int64")),
 )
 def amin(input: Tensor, dim: int | Shape | None = None, keepdim: bool = False) -> Tensor:

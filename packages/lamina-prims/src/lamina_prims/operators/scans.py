@@ -14,6 +14,7 @@ from lamina_fx import DType, TensorSpec, bool_, float32, int8, int64
 
 from ..arrays import array_dtype, array_namespace, numpy_dtype
 from ..dims import canonical_dim
+from ..ordering import ordered
 from ..registry import ops, primitive
 from ..samples import call, calls, chain, error, tensor
 from ..types import Tensor
@@ -142,15 +143,10 @@ def _(ct, out, input, dim):
     return (ops.where(ops.eq(zeros_seen, 0), before, ops.where(first, at_first, nothing)),)
 
 
-def _check_order(name: str, dtype: DType) -> None:
-    if dtype.kind == "complex":
-        raise TypeError(f"{name} is not defined for {dtype}: complex numbers have no order")
-
-
 def _extremum_meta(name: str) -> Any:
     def meta(input: Tensor, dim: int) -> tuple[TensorSpec, TensorSpec]:
         canonical_dim(name, dim, len(input.shape))
-        _check_order(name, input.dtype)
+        ordered(name, input.dtype)
         return (
             TensorSpec(input.shape, input.dtype, None, input.device),
             TensorSpec(input.shape, int64, None, input.device),
@@ -163,7 +159,7 @@ def _extremum_reference(name: str, ufunc: str) -> Any:
     def run(input: Any, dim: int) -> tuple[Any, Any]:
         xp = array_namespace(input)
         input = xp.asarray(input)
-        _check_order(name, array_dtype(input.dtype))
+        ordered(name, array_dtype(input.dtype))
         if input.ndim == 0:
             return input.copy(), xp.zeros((), xp.int64)
         best = getattr(xp, ufunc).accumulate(input, axis=dim)
@@ -184,7 +180,7 @@ def _dim_strict(op: Any) -> Any:
     return rule
 
 
-_NO_ORDER = error(TypeError, "have no order", tensor(3, dtype="complex64"), 0)
+_NO_ORDER = error(RuntimeError, "have no order", tensor(3, dtype="complex64"), 0)
 _EXTREMA = calls(
     call(tensor(2, 3, 4, kind="distinct"), 1),
     call(tensor(3, 4, kind="distinct"), -1),

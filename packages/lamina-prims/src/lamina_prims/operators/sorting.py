@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina_fx import DType, TensorSpec, int64
+from lamina_fx import TensorSpec, int64
 
 from ..along import positions
 from ..arrays import array_dtype, array_namespace
 from ..dims import canonical_dim
+from ..ordering import ordered
 from ..registry import composite, ops, primitive
 from ..samples import call, calls, error, tensor
 from ..types import Tensor
@@ -26,16 +27,11 @@ _NO_ORDER = error(RuntimeError, "have no order", tensor(3, dtype="complex64"))
 _RANGE = error(IndexError, "out of range", tensor(2, 3), dim=2)
 
 
-def _check_order(dtype: DType) -> None:
-    if dtype.kind == "complex":
-        raise RuntimeError(f"sort is not defined for {dtype}: complex numbers have no order")
-
-
 def _sort_meta(
     input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> tuple[TensorSpec, TensorSpec]:
     canonical_dim("sort", dim, len(input.shape))
-    _check_order(input.dtype)
+    ordered("sort", input.dtype)
     spec = TensorSpec(input.shape, input.dtype, None, input.device)
     return spec, TensorSpec(input.shape, int64, None, input.device)
 
@@ -43,7 +39,7 @@ def _sort_meta(
 def _sort_reference(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> tuple[Any, Any]:
     xp = array_namespace(input)
     input = xp.asarray(input)
-    _check_order(array_dtype(input.dtype))
+    ordered("sort", array_dtype(input.dtype))
     if input.ndim == 0:
         return input.copy(), xp.zeros((), xp.int64)
     keys = input.astype(xp.float32) if input.dtype.kind not in "biuf" else input
