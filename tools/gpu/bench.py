@@ -87,6 +87,7 @@ def _flat(value: Any) -> list[Any]:
 def measure(T: Any, name: str, variant: str, check: bool) -> tuple[dict[str, Any], Any]:
     """One row of one library, and the call that was timed."""
     T.cuda.reset_peak_memory_stats()
+    T.compiler.reset()  # rows share code: without it, sizes of the later ones would be symbols
     row = (ROWS | KERNEL_ROWS)[name](T)
     longest = "max-autotune" if T.__name__ == "lamina" else "max-autotune-no-cudagraphs"
     options = {} if variant != "autotune" else {"mode": longest}

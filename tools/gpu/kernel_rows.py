@@ -86,7 +86,8 @@ def _top_p(T: Any) -> Callable[..., Any]:
         values, places = T.sort(x, -1, descending=True)
         chances = T.softmax(values, -1)
         before = T.cumsum(chances, -1) - chances
-        return T.where(before < 0.9, values, float("-inf")).gather(-1, T.argsort(places, -1))
+        kept = T.where(before < 0.9, values, -1e4)
+        return T.empty_like(x).scatter(-1, places, kept)
 
     return run
 
