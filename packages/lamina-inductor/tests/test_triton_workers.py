@@ -69,7 +69,7 @@ worker = runpy.run_path({worker_module.__file__!r})
 while True:
     name, *_ = worker["receive"](sys.stdin.buffer)
     code = name.encode()
-    found = dict(ptx="", cubin=code, shared=0, clusters=1, scratch=0, descriptors=[], cooperative=False)
+    found = dict(ptx="", cubin=code, shared=0, warps=4, clusters=1, scratch=0, descriptors=[], cooperative=False)
     worker["send"](sys.stdout.buffer, found if name != "wrong" else "CompilationError: wrong")
 """
 

@@ -4,7 +4,7 @@
 >>> n, m = Symbol("s0", 2), Symbol("s1", 2)
 >>> i = Symbol("i0", 0, n * m - 1)
 >>> reached(i % m * 4 + i // m)
-(4*s1 + s0 - 4, s0*s1 - 1)
+(s0*s1, s0 + 4*s1 - 5)
 """
 
 from __future__ import annotations
