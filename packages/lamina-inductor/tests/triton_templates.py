@@ -49,10 +49,10 @@ def kept_graph(fn: Any, inputs: tuple[Any, ...], symbolic: tuple[int, ...] = ())
     return decompose(graph, level="prims", keep=TritonBackend.keep)
 
 
-def emit_with(graph: Graph, candidate: Candidate) -> TritonProgram:
+def emit_with(graph: Graph, candidate: Candidate, index_bits: int = 32) -> TritonProgram:
     """The program with every template of this form."""
     planner = TemplatePlanner(multiprocessors=3, choose=lambda problem, ranked, show: candidate)
-    return TritonBackend(planner).emit(graph)
+    return TritonBackend(planner).emit(graph, index_bits=index_bits)
 
 
 def transposed(x: Any) -> Any:

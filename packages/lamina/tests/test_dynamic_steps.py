@@ -104,7 +104,7 @@ def test_as_many_kernels_as_with_known_sizes(graphs: tuple[Graph, Graph], loops:
     assert symbolic.steps <= known.steps + 3
     assert symbolic.kernels <= known.kernels + 3
     assert symbolic.calls <= known.calls + 3
-    assert symbolic.epilogues == known.epilogues > 5
+    assert symbolic.epilogues >= known.epilogues > 5
 
 
 def test_layers_share_kernels_on_a_gpu(graphs: tuple[Graph, Graph]) -> None:
