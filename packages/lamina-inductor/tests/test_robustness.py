@@ -143,3 +143,11 @@ def test_a_written_input_is_never_a_copy(layout: str) -> None:
     with pytest.raises(RuntimeError, match="is written by the program"):
         artifact(given)
     np.testing.assert_array_equal(given, 0)
+
+
+def test_a_graph_without_specs_says_what_makes_them() -> None:
+    graph = Graph()
+    x = GraphBuilder(graph).proxy(graph.placeholder("x", spec=TensorSpec((4, 3), float32)))
+    graph.output(((x + x).node,))
+    with pytest.raises(ValueError, match=r"add \(add\) has no spec; give GraphBuilder a resolver"):
+        CppBackend().program(graph)

@@ -30,7 +30,7 @@ class CacheInfo:
         if self.folder is None:
             return "none: its folder cannot be written"
         entries = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
-        return f"{self.folder}: {entries}, {self.bytes / 1e6:,.1f} MB of at most {self.limit / 1e6:,.0f} MB"
+        return f"{self.folder}: {entries}, {self.bytes / 2**20:,.1f} MiB of at most {self.limit / 2**20:,.0f} MiB"
 
 
 def cache_info() -> CacheInfo:

@@ -125,6 +125,9 @@ class _Lowering:
             target, value = (self._argument(a) for a in node.args)
             self.result.writes.append((target.attrs[1], value))
             return
+        if node.spec is None:
+            hint = "give GraphBuilder a resolver (lamina_prims.operator)"
+            raise ValueError(f"{node.name} ({node.target}) has no spec; {hint}")
         second = _second_run(node)
         key = None if node.effect else _key((node.target, _plain_args(node), node.kwargs, second), self.env)
         if key is not None:
