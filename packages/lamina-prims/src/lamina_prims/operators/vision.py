@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from lamina_fx import float32, int64
+from lamina_fx import float32, int64, uint8
 
 from ..along import along
 from ..arrays import element_type
@@ -262,6 +262,7 @@ _LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
     ),
     errors=[
         error(ValueError, "exactly one", tensor(1, 2, 4)),
+        error(NotImplementedError, "not defined for int32", tensor(1, 2, 4, dtype="int32"), 3, mode="linear"),
         error(NotImplementedError, "mode", tensor(1, 2, 4), 3, mode="lanczos"),
         error(NotImplementedError, "bilinear", tensor(1, 2, 4), 3, mode="bilinear"),
         error(RuntimeError, "greater than 0", tensor(1, 2, 4), 0),
@@ -280,7 +281,8 @@ def interpolate(
 ) -> Tensor:
     """Resize (N, C, *): nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area.
 
-    ``antialias``: bilinear and bicubic results that shrink are averages of all that they cover.
+    ``antialias``: bilinear and bicubic results that shrink are averages of all that they cover. Bytes are weighed in
+    float32 and rounded.
     """
     rank = len(input.shape) - 2
     wanted, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
@@ -301,7 +303,11 @@ def interpolate(
         )
     if _LINEAR.get(mode, rank) != rank or (mode == "bicubic" and rank != 2):
         raise NotImplementedError(f"interpolate: mode {mode!r} does not take an input of {rank} spatial dimensions")
-    value = widen(input)
+    value, weighs = widen(input), mode not in ("nearest", "nearest-exact")
+    if weighs and element_type(input) is uint8:
+        value = ops.convert_element_type(input, float32)
+    elif weighs and element_type(input).kind != "float":
+        raise NotImplementedError(f"interpolate: mode {mode!r} is not defined for {element_type(input)}")
     for dim, (want, factor) in enumerate(zip(wanted, factors, strict=True), start=2):
         if antialias:
             value = resized(value, dim, want, factor, bool(align_corners), mode == "bicubic")
@@ -313,4 +319,6 @@ def interpolate(
             value = _cubic(value, dim, want, factor, bool(align_corners))
         else:
             raise NotImplementedError(f"interpolate: unknown mode {mode!r}")
+    if value.dtype is not input.dtype and element_type(input) is uint8:
+        value = ops.convert_element_type(ops.clamp(ops.round(value), 0, 255), uint8)
     return in_format_of(input, narrow(value, input))
