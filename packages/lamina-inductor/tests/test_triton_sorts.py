@@ -168,6 +168,7 @@ def test_kernels_compute_what_the_references_do(name: str, report: dict[str, str
 COMPILED = (
     "rows of 33",
     "rows of 1024",
+    "short words, one row",
     "sorted b",
     "float64",
     "uint32",

@@ -116,13 +116,15 @@ def multiply_bfloat16() -> None:
 
 
 def compute_assembly() -> None:
-    """The few instructions that kernels spell out, by their meaning: rounding, widening, a reciprocal."""
+    """The few instructions that kernels spell out, by their meaning: copies, rounding, widening, a reciprocal."""
     to_bits = {"cvt.rn.bf16x2": lambda x: x.astype(ml_dtypes.bfloat16), "shl.b32": lambda x: x.view(ml_dtypes.bfloat16)}
 
     def create_inline_asm(
         self: Any, text: str, constraints: str, values: Any, types: Any, pure: bool, pack: int
     ) -> Any:
         (source,) = values
+        if text.startswith("mov."):
+            return Results((interpreter.TensorHandle(source.data, source.dtype.scalar),))
         if text.startswith("rcp.approx"):
             result = np.float32(1) / source.data
         else:

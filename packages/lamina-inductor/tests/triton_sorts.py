@@ -95,6 +95,8 @@ SORT_CASES: dict[str, tuple[Any, tuple[Any, ...], int]] = {
     "no rows": (up, (floats(0, 5),), 0),
     "rows of nothing": (up, (floats(5, 0),), 0),
     "rows of one": (up, (floats(5, 1),), 2),
+    "2048 short words, one row": (signs, (special(1, 2048, dtype=BF16),), 1),
+    "4096 short words, one row": (down, (special(1, 4096, dtype=np.float16),), 1),
 }  # fmt: skip
 
 

@@ -1,4 +1,8 @@
-"""Functions of kernels that sort: see ``sorting``."""
+"""Functions of kernels that sort: see ``sorting``.
+
+``lm_opaque`` is its argument, through which LLVM does not see. Without it that of triton 3.9 takes up to two minutes
+for a loop of stages, looking for what is known of words in front of it and which of their bits are read behind it.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,13 @@ def lm_late_flip(n: tl.constexpr, own: tl.constexpr, stage):
     return ((place >> stage) & 1) != 0
 
 @triton.jit
+def lm_opaque(x):
+    if x.dtype.primitive_bitwidth == 32:
+        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=True, pack=1)
+    else:
+        return tl.inline_asm_elementwise("mov.b64 $0, $1;", "=l,l", [x], dtype=x.dtype, is_pure=True, pack=1)
+
+@triton.jit
 def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low: tl.constexpr):
     h = lm_spread(x, n, high, low)
     most: tl.constexpr = 11 if x.dtype.primitive_bitwidth == 32 else 9
@@ -78,6 +89,7 @@ def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low
             y = lm_partner(h, n, stage - 1 - step)
             h = tl.where(lm_swaps(h < y, h > y, n, stage - 1 - step, stage, own), y, h)
     if unrolled < n:
+        h = lm_opaque(h)
         bits = (2 << unrolled) - 1
         for stage in range(unrolled + 1, n + 1):
             flip = lm_late_flip(n, own, stage)
@@ -86,6 +98,7 @@ def lm_sort_words(x, n: tl.constexpr, own: tl.constexpr, high: tl.constexpr, low
                     y = lm_partner(h, n, n - 1 - step)
                     h = tl.where(lm_late_swaps(h < y, h > y, n, n - 1 - step, flip, own), y, h)
             bits = bits * 2 + 1
+        h = lm_opaque(h)
     return tl.reshape(h, x.shape)
 
 @triton.jit
