@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 from templates import Run, compile_all
-from triton_templates import ATTENTIONS, CONVOLUTIONS, GEMMS, emit_with, kept_graph
+from triton_convolutions import CONVOLUTIONS
+from triton_templates import ATTENTIONS, GEMMS, emit_with, kept_graph
 
 from lamina_fx import Graph, Interpreter
 from lamina_inductor.backends.triton.backend import TritonBackend
