@@ -115,7 +115,7 @@ class ExternStep:
     def refuse(self) -> NotImplementedError:
         """The error for who wants a kernel of it."""
         line = f" (at {self.source})" if self.source else ""
-        reason = self.reason or "the Triton backend generates no kernel for it, so that a library or its reference runs"
+        reason = self.reason or "the Triton backend generates no kernel for it"
         return NotImplementedError(
             f"{self.operator}{line}: {reason}; run this step with a library, or compile for backend='cpp'"
         )
