@@ -255,6 +255,7 @@ class _Walk:
         )
 
     def _walk(self) -> None:
+        """The loop over tiles: the two kernels have one each."""
         raise NotImplementedError
 
     def _store(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
+
+from lamina_fx import DType, int32, int64
 
 from ....ir.program import Operand
 from ..sort_words import element_text
@@ -10,7 +13,28 @@ from ..tiles import constant
 from .kernel_text import KernelText
 from .offsets import scaled
 
-__all__ = ["behind", "declare_results", "row_lines", "row_offset", "rows_of_operand", "store_results"]
+__all__ = ["RowWords", "behind", "declare_results", "row_lines", "row_offset", "rows_of_operand", "store_results"]
+
+
+class RowWords(ABC):
+    """What a template makes of rows whose elements are words of key and place."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def narrow(self) -> bool:
+        """Have words 32 bits?"""
+
+    @property
+    def word(self) -> DType:
+        """The type of words."""
+        return int32 if self.narrow else int64
+
+    @property
+    def most(self) -> int:
+        """A word behind all others."""
+        return (1 << (self.word.itemsize * 8 - 1)) - 1
 
 
 def rows_of_operand(operand: Operand, dim: int) -> Any:

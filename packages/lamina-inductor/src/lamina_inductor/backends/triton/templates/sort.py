@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lamina_fx import DType, int32, int64
-
 from ....ir.program import HostCall, Operand
 from ..literals import has_type, language_type
 from ..program import Scratch, TritonLaunch
@@ -22,7 +20,7 @@ from ..sorting import layout_text
 from ..tiles import Tile, constant
 from .kernel_text import KernelText
 from .offsets import scaled
-from .row_words import behind, declare_results, row_lines, row_offset, rows_of_operand, store_results
+from .row_words import RowWords, behind, declare_results, row_lines, row_offset, rows_of_operand, store_results
 
 __all__ = ["is_long_sort", "sort_launches"]
 
@@ -51,7 +49,7 @@ def is_long_sort(step: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sort:
+class _Sort(RowWords):
     """Rows of ``size`` elements of ``x`` along ``dim``."""
 
     x: Operand
@@ -68,16 +66,6 @@ class _Sort:
     def narrow(self) -> bool:
         """Have words 32 bits?"""
         return key_bits(self.x.dtype) == 16 and self.size <= NARROW
-
-    @property
-    def word(self) -> DType:
-        """The type of words."""
-        return int32 if self.narrow else int64
-
-    @property
-    def most(self) -> int:
-        """A word behind all others."""
-        return (1 << (self.word.itemsize * 8 - 1)) - 1
 
     def memory(self, number: int) -> Scratch | Operand:
         """Where words are after so many merges: every other time where the places will be, if that can be."""

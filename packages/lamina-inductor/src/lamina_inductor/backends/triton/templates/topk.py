@@ -24,7 +24,7 @@ from ..sorting import layout_text
 from ..tiles import Tile, constant, power
 from .kernel_text import KernelText
 from .offsets import scaled
-from .row_words import behind, declare_results, row_lines, row_offset, rows_of_operand
+from .row_words import RowWords, behind, declare_results, row_lines, row_offset, rows_of_operand
 
 __all__ = ["is_topk", "topk_launches"]
 
@@ -58,7 +58,7 @@ def is_topk(step: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(RowWords):
     """What is looked for in ``x``: ``k`` of ``size`` elements along ``dim``, by ``parts`` parts of ``span``."""
 
     x: Operand
@@ -77,16 +77,6 @@ class _Search:
     def narrow(self) -> bool:
         """Have words 32 bits?"""
         return key_bits(self.x.dtype) == 16 and self.span <= LONGEST
-
-    @property
-    def word(self) -> DType:
-        """The type of words in memory."""
-        return int32 if self.narrow else int64
-
-    @property
-    def most(self) -> int:
-        """A word behind all others."""
-        return (1 << (self.word.itemsize * 8 - 1)) - 1
 
     @property
     def vector(self) -> int:
